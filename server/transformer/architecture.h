@@ -1,0 +1,152 @@
+// What a decoder-only model is: enough to count its parameters, FLOPs and cache exactly.
+#ifndef SLICEPLAN_SERVER_TRANSFORMER_ARCHITECTURE_H_
+#define SLICEPLAN_SERVER_TRANSFORMER_ARCHITECTURE_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/hardware/data_type.h"
+
+namespace sliceplan::transformer {
+
+// Multi-head, multi-query and grouped-query attention. Shapes per layer: Q [D, N*H], K and V [D, K*H], O [N*Hv, D].
+struct GroupedQueryAttention {
+  int32_t query_head_count = 0;
+  int32_t kv_head_count = 0;
+  int32_t head_dim = 0;
+  int32_t value_head_dim = 0;  // 0: head_dim
+  bool qkv_bias = false;
+  bool output_bias = false;
+  // Elements of learned norms on q and k: none, one head_dim vector each, or one over all heads each.
+  enum class QkNorm { kNone, kPerHeadDim, kAllHeads } qk_norm = QkNorm::kNone;
+  bool sinks = false;           // one learned logit per query head
+  bool key_is_value = false;    // K and V share one projection
+  int32_t sliding_window = 0;   // tokens; 0: full
+  int32_t chunked_window = 0;   // attends inside fixed chunks; 0: no
+  bool shares_earlier_kv = false;  // reads the cache of an earlier layer: no K, V projections, no cache of its own
+  bool output_gate = false;     // the q projection is twice as wide, half of it gates the output
+  bool kv_replicated_cache = false;
+};
+
+// Multi-head latent attention (DeepSeek-V2). q_lora_rank 0: q is projected directly.
+struct LatentAttention {
+  int32_t query_head_count = 0;
+  int32_t q_lora_rank = 0;
+  int32_t kv_lora_rank = 0;
+  int32_t qk_nope_head_dim = 0;
+  int32_t qk_rope_head_dim = 0;
+  int32_t v_head_dim = 0;
+  bool qkv_bias = false;
+  // Sparse-attention indexer (DeepSeek-V3.2); 0 heads: none.
+  int32_t indexer_head_count = 0;
+  int32_t indexer_head_dim = 0;
+  int32_t indexer_top_k = 0;
+};
+
+// Attention whose cache does not grow: gated delta rule, lightning attention, Mamba-1 and -2.
+struct LinearAttention {
+  enum class Kind { kGatedDelta, kLightning, kMamba1, kMamba2 } kind = Kind::kMamba2;
+  int32_t key_head_count = 0;    // groups in Mamba-2
+  int32_t value_head_count = 0;  // heads
+  int32_t key_head_dim = 0;      // state size
+  int32_t value_head_dim = 0;    // head dim
+  int32_t inner_dim = 0;         // width of the value path
+  int32_t conv_width = 0;        // taps of the causal convolution; 0: none
+  int32_t dt_rank = 0;           // Mamba-1
+  bool projection_bias = false;
+  bool conv_bias = false;
+  bool output_norm = true;
+};
+
+struct DenseFeedForward {
+  int32_t ffn_dim = 0;
+  bool gated = true;  // two up matrices and one down; otherwise one and one
+  bool bias = false;
+};
+
+struct MixtureOfExperts {
+  int32_t expert_count = 0;
+  int32_t experts_per_token = 0;
+  int32_t expert_ffn_dim = 0;
+  int32_t shared_expert_count = 0;
+  int32_t shared_expert_ffn_dim = 0;  // of one shared expert; 0: expert_ffn_dim
+  bool shared_expert_gate = false;    // a [D, 1] gate on the shared experts
+  bool gated = true;
+  bool expert_bias = false;
+  bool router_bias = false;            // additive bias of the router projection
+  bool router_correction_bias = false;  // one value per expert used in selection only
+  int32_t dense_residual_ffn_dim = 0;  // a dense MLP beside the experts; 0: none
+  bool dense_residual_gated = true;
+  double capacity_factor = 0;          // 0: dropless
+  double load_imbalance_ratio = 1;     // busiest expert group over the mean, at least 1
+  int32_t latent_dim = 0;              // experts work in a projected width (0: hidden_dim)
+};
+
+// No mixing part (an attention-only or FFN-only block of a hybrid).
+struct NoAttention {};
+struct NoFeedForward {};
+
+using Attention = std::variant<NoAttention, GroupedQueryAttention, LatentAttention, LinearAttention>;
+using FeedForward = std::variant<NoFeedForward, DenseFeedForward, MixtureOfExperts>;
+
+struct Norms {
+  int32_t count = 2;      // norms of width hidden_dim in this layer (2 usual, 4 with post-norms, 1 for parallel blocks)
+  bool bias = false;      // layer norm: weight and bias
+  bool has_weight = true; // false: non-parametric
+};
+
+struct Layer {
+  Attention attention;
+  FeedForward feed_forward;
+  Norms norms;
+  bool parallel_block = false;  // attention and MLP read the same input and are summed
+  int64_t extra_parameter_count = 0;  // small learned vectors that no other field covers (layer scalars, ...)
+};
+
+// `repeat_count` times the pattern `layers`, in order.
+struct LayerGroup {
+  int32_t repeat_count = 1;
+  std::vector<Layer> layers;
+};
+
+// Bytes of stored weights by tensor class when the checkpoint is quantised; unset means the default of the request.
+struct Quantization {
+  std::string method;                  // "fp8", "mxfp4", "awq", ... as the config names it; empty: none
+  hardware::DataType linear_dtype = hardware::DataType::kBf16;   // weights of the quantised matmuls
+  double linear_scale_bytes_per_element = 0;                     // block or channel scales, spread over the elements
+  bool experts_only = false;           // only expert matmuls are quantised
+  bool quantizes_head = false;
+  bool quantizes_embedding = false;
+};
+
+struct Architecture {
+  std::string name;
+  int32_t hidden_dim = 0;
+  int32_t vocab_size = 0;
+  bool tied_embeddings = false;
+  int32_t embedding_dim = 0;           // 0: hidden_dim; otherwise projected in and out
+  int32_t learned_position_count = 0;  // rows of a learned position table
+  bool embedding_norm = false;
+  bool head_bias = false;
+  Norms final_norm = {1, false, true};
+  std::vector<LayerGroup> layer_groups;
+  int32_t mtp_layer_count = 0;         // multi-token-prediction layers beyond the main model
+  Layer mtp_layer;
+  bool mtp_shares_embeddings = true;
+  int32_t max_position_count = 0;      // context limit of the config; 0: none stated
+  Quantization quantization;
+
+  int64_t LayerCount() const {
+    int64_t count = 0;
+    for (const LayerGroup& group : layer_groups) {
+      count += static_cast<int64_t>(group.repeat_count) * static_cast<int64_t>(group.layers.size());
+    }
+    return count;
+  }
+};
+
+}  // namespace sliceplan::transformer
+
+#endif  // SLICEPLAN_SERVER_TRANSFORMER_ARCHITECTURE_H_

@@ -1,0 +1,105 @@
+// The operations of one forward pass through each distinct layer, from which training and serving steps are made.
+// Shapes are global (nothing is sharded yet): the planner applies a parallelism. Chapter 4 of "How To Scale Your Model".
+#ifndef SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
+#define SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/transformer/architecture.h"
+
+namespace sliceplan::transformer {
+
+// What a cost belongs to in replies.
+enum class Component { kEmbedding, kOutputHead, kAttentionProjections, kAttentionScores, kFeedForward, kRouter, kNorm, kMtp,
+                       kOther };
+
+// Which named tensor of the MaxText/JAX checkpoint policies an operation's output is.
+enum class SavedTensor { kNone, kQuery, kKeyValue, kContext, kOutProjection, kMlpUpGate, kMlpDown, kRouterOut };
+
+// How tensor parallelism splits a weight: by its output dimension (the input is gathered), by its input dimension (the
+// output is reduced), or not at all (every chip of the tensor group holds and computes it whole).
+enum class TensorSplit { kNone, kColumn, kRow };
+
+// A matmul with a weight [k, n] applied to `rows_per_token` rows of each token. Experts: `expert_count` such weights, of
+// which each token visits `rows_per_token`.
+struct WeightMatmul {
+  Component component = Component::kOther;
+  SavedTensor output = SavedTensor::kNone;
+  TensorSplit split = TensorSplit::kNone;
+  int64_t k = 0;
+  int64_t n = 0;
+  int32_t expert_count = 0;  // 0: a dense weight
+  double rows_per_token = 1;
+  // Heads (or groups) that the split dimension is made of: tensor parallelism divides these, not single columns; 0: any.
+  int32_t split_unit_count = 0;
+  // KV projections are copied when tensor exceeds their heads.
+  bool copies_beyond_units = false;
+  int64_t bias_count = 0;
+  bool low_precision_allowed = true;  // false: router, head
+};
+
+// Scores and context of softmax attention of one layer.
+struct SoftmaxAttention {
+  int32_t query_head_count = 0;
+  int32_t kv_head_count = 0;
+  int32_t qk_head_dim = 0;     // as the training kernel multiplies it (latent attention expanded)
+  int32_t value_head_dim = 0;
+  int32_t window = 0;          // sliding window in tokens; 0: full
+  int32_t chunk = 0;           // chunked window in tokens; 0: no
+};
+
+// Recurrence of a constant-state layer. FLOPs are linear in tokens.
+struct LinearScan {
+  double flops_per_token = 0;           // forward
+  double bytes_per_token = 0;           // activations read and written in bf16
+  int64_t state_elements = 0;           // per sequence
+};
+
+// Everything of one distinct layer.
+struct LayerOperations {
+  int64_t count = 0;             // layers of this kind in the model
+  int32_t group_index = 0;       // layer group of its first occurrence
+  std::vector<int32_t> positions;  // indices in the stack, ascending
+  bool parallel_block = false;
+  std::vector<WeightMatmul> matmuls;
+  bool has_softmax = false;
+  SoftmaxAttention softmax;
+  bool has_scan = false;
+  LinearScan scan;
+  // Elementwise traffic in elements per token (norms, residuals, rotary, activations, gates), forward, each read or
+  // written once: `hidden_elements` are not split by tensor parallelism without sequence parallelism, the others are.
+  double hidden_elements_per_token = 0;
+  double split_elements_per_token = 0;
+  int64_t norm_parameter_count = 0;   // replicated over tensor
+  int64_t other_parameter_count = 0;
+  // Mixture of experts: tokens sent to experts.
+  int32_t expert_count = 0;
+  int32_t experts_per_token = 0;
+  double capacity_factor = 0;          // 0: dropless
+  double load_imbalance_ratio = 1;
+  int32_t expert_ffn_dim = 0;
+};
+
+struct ModelOperations {
+  int64_t hidden_dim = 0;
+  int64_t vocab_size = 0;
+  bool tied_embeddings = false;
+  int64_t embedding_parameter_count = 0;  // lookup tables (tokens, positions)
+  int64_t head_parameter_count = 0;       // output head as stored: 0 when tied
+  WeightMatmul head;                      // always computed
+  int64_t final_norm_parameter_count = 0;
+  std::vector<LayerOperations> layers;    // distinct layers, by first occurrence
+  std::vector<int32_t> layer_kind;        // stack order: index into `layers`
+  // Multi-token-prediction layers, each of which also passes through the output head once more.
+  int32_t mtp_layer_count = 0;
+  LayerOperations mtp;
+};
+
+// INVALID_ARGUMENT when a count overflows 2^63 or a dimension is missing.
+absl::StatusOr<ModelOperations> OperationsOf(const Architecture& architecture);
+
+}  // namespace sliceplan::transformer
+
+#endif  // SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
