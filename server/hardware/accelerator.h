@@ -44,6 +44,7 @@ struct AcceleratorSpec {
   std::optional<int64_t> hbm_usable_bytes;  // what a program can allocate
   std::optional<double> hbm_bytes_per_second;
   std::optional<int64_t> vmem_bytes;
+  std::optional<double> vmem_bytes_per_second;  // unset: never binds
 
   std::optional<int32_t> tensorcore_count;
   std::optional<int32_t> mxus_per_tensorcore;
@@ -60,19 +61,27 @@ struct AcceleratorSpec {
   std::optional<int32_t> scale_up_domain_size;
   std::optional<double> scale_up_bytes_per_second;  // per chip, one way, inside the domain
   std::optional<double> network_bytes_per_second;   // per chip, one way, out of the domain
-  bool in_network_reduction = false;
+  bool in_network_reduction = false;                // of the switches of the scale-up domain
+  bool network_in_network_reduction = false;        // of the leaf and spine switches
+  // Of one crossing; unset: counted as zero.
+  std::optional<double> scale_up_latency_seconds;
+  std::optional<double> network_latency_seconds;
+  std::optional<double> dcn_latency_seconds;
 
   std::optional<double> dcn_bytes_per_second;   // per chip, one way, between slices
   std::optional<double> pcie_bytes_per_second;  // per chip, one way, to the host
+  std::optional<int32_t> chips_per_host;
 
   std::optional<double> mean_watts;  // per chip under load
   std::optional<double> tdp_watts;
 
-  // Calibration profile family that this chip belongs to and its measured share of peak on large bf16 matmuls, when known.
-  std::optional<double> sustained_matmul_ratio;
+  // Measured share of the peak that large matmuls reach, by operand type, when known.
+  std::optional<double> sustained_matmul_ratio;      // bf16
+  std::optional<double> sustained_fp8_matmul_ratio;  // of the fp8 peak
 
   // Peak of the matrix unit for operands of `type`, falling back to the rate that the unit really runs such operands at:
-  // fp16 as bf16; a narrow type without a rate of its own is upcast and runs at the bf16 rate. nullopt when bf16 is unknown.
+  // fp16 as bf16; a narrow type without a rate of its own is upcast and runs at the bf16 rate. nullopt when that is
+  // unknown too. fp32 never falls back: nullopt without a rate of its own.
   std::optional<double> MatmulRate(DataType type) const;
   // Memory that a program can allocate: usable, else physical.
   std::optional<int64_t> AllocatableBytes() const { return hbm_usable_bytes ? hbm_usable_bytes : hbm_bytes; }
