@@ -28,6 +28,7 @@ struct GroupedQueryAttention {
   bool shares_earlier_kv = false;  // reads the cache of an earlier layer: no K, V projections, no cache of its own
   bool output_gate = false;     // the q projection is twice as wide, half of it gates the output
   bool kv_replicated_cache = false;
+  bool operator==(const GroupedQueryAttention&) const = default;
 };
 
 // Multi-head latent attention (DeepSeek-V2). q_lora_rank 0: q is projected directly.
@@ -43,11 +44,12 @@ struct LatentAttention {
   int32_t indexer_head_count = 0;
   int32_t indexer_head_dim = 0;
   int32_t indexer_top_k = 0;
+  bool operator==(const LatentAttention&) const = default;
 };
 
-// Attention whose cache does not grow: gated delta rule, lightning attention, Mamba-1 and -2.
+// Attention whose cache does not grow: gated and Kimi delta rule, lightning attention, Mamba-1 and -2.
 struct LinearAttention {
-  enum class Kind { kGatedDelta, kLightning, kMamba1, kMamba2 } kind = Kind::kMamba2;
+  enum class Kind { kGatedDelta, kKimiDelta, kLightning, kMamba1, kMamba2 } kind = Kind::kMamba2;
   int32_t key_head_count = 0;    // groups in Mamba-2
   int32_t value_head_count = 0;  // heads
   int32_t key_head_dim = 0;      // state size
@@ -57,13 +59,17 @@ struct LinearAttention {
   int32_t dt_rank = 0;           // Mamba-1
   bool projection_bias = false;
   bool conv_bias = false;
-  bool output_norm = true;
+  bool output_norm = true;       // Mamba-2: over inner_dim; delta rule: over value_head_dim; lightning: over inner_dim
+  bool state_norms = false;      // Mamba-1: learned norms on dt, B and C
+  int32_t chunk_size = 0;        // tokens of one chunk of the parallel form; 0: 64 (delta rule), 128 (Mamba-2), 256 (lightning)
+  bool operator==(const LinearAttention&) const = default;
 };
 
 struct DenseFeedForward {
   int32_t ffn_dim = 0;
   bool gated = true;  // two up matrices and one down; otherwise one and one
   bool bias = false;
+  bool operator==(const DenseFeedForward&) const = default;
 };
 
 struct MixtureOfExperts {
@@ -82,11 +88,16 @@ struct MixtureOfExperts {
   double capacity_factor = 0;          // 0: dropless
   double load_imbalance_ratio = 1;     // busiest expert group over the mean, at least 1
   int32_t latent_dim = 0;              // experts work in a projected width (0: hidden_dim)
+  bool operator==(const MixtureOfExperts&) const = default;
 };
 
 // No mixing part (an attention-only or FFN-only block of a hybrid).
-struct NoAttention {};
-struct NoFeedForward {};
+struct NoAttention {
+  bool operator==(const NoAttention&) const = default;
+};
+struct NoFeedForward {
+  bool operator==(const NoFeedForward&) const = default;
+};
 
 using Attention = std::variant<NoAttention, GroupedQueryAttention, LatentAttention, LinearAttention>;
 using FeedForward = std::variant<NoFeedForward, DenseFeedForward, MixtureOfExperts>;
@@ -95,6 +106,7 @@ struct Norms {
   int32_t count = 2;      // norms of width hidden_dim in this layer (2 usual, 4 with post-norms, 1 for parallel blocks)
   bool bias = false;      // layer norm: weight and bias
   bool has_weight = true; // false: non-parametric
+  bool operator==(const Norms&) const = default;
 };
 
 struct Layer {
@@ -103,6 +115,7 @@ struct Layer {
   Norms norms;
   bool parallel_block = false;  // attention and MLP read the same input and are summed
   int64_t extra_parameter_count = 0;  // small learned vectors that no other field covers (layer scalars, ...)
+  bool operator==(const Layer&) const = default;
 };
 
 // `repeat_count` times the pattern `layers`, in order.

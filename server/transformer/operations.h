@@ -22,9 +22,14 @@ enum class SavedTensor { kNone, kQuery, kKeyValue, kContext, kOutProjection, kMl
 // output is reduced), or not at all (every chip of the tensor group holds and computes it whole).
 enum class TensorSplit { kNone, kColumn, kRow };
 
+// Which rule of a quantised checkpoint a weight falls under.
+enum class WeightClass { kAttention, kDenseFeedForward, kExpert, kSharedExpert, kRouter, kHead, kMtpProjection };
+
 // A matmul with a weight [k, n] applied to `rows_per_token` rows of each token. Experts: `expert_count` such weights, of
 // which each token visits `rows_per_token`.
 struct WeightMatmul {
+  const char* name = "";  // as Hugging Face names the weight: "q_proj", "experts.down_proj"
+  WeightClass weight_class = WeightClass::kAttention;
   Component component = Component::kOther;
   SavedTensor output = SavedTensor::kNone;
   TensorSplit split = TensorSplit::kNone;
@@ -36,7 +41,7 @@ struct WeightMatmul {
   int32_t split_unit_count = 0;
   // KV projections are copied when tensor exceeds their heads.
   bool copies_beyond_units = false;
-  int64_t bias_count = 0;
+  int64_t bias_count = 0;  // elements added to the output, of all experts
   bool low_precision_allowed = true;  // false: router, head
 };
 
@@ -48,13 +53,18 @@ struct SoftmaxAttention {
   int32_t value_head_dim = 0;
   int32_t window = 0;          // sliding window in tokens; 0: full
   int32_t chunk = 0;           // chunked window in tokens; 0: no
+  // Sparse attention (DeepSeek-V3.2): an indexer scores all keys with few, small heads; the softmax sees the best.
+  int32_t selected_key_count = 0;  // keys per query; 0: all
+  int32_t indexer_head_count = 0;
+  int32_t indexer_head_dim = 0;
 };
 
 // Recurrence of a constant-state layer. FLOPs are linear in tokens.
 struct LinearScan {
   double flops_per_token = 0;           // forward
   double bytes_per_token = 0;           // activations read and written in bf16
-  int64_t state_elements = 0;           // per sequence
+  int64_t state_elements = 0;           // recurrent state per sequence, usually fp32
+  int64_t convolution_state_elements = 0;  // past inputs of the convolution per sequence
 };
 
 // Everything of one distinct layer.
@@ -87,17 +97,20 @@ struct ModelOperations {
   int64_t vocab_size = 0;
   bool tied_embeddings = false;
   int64_t embedding_parameter_count = 0;  // lookup tables (tokens, positions)
-  int64_t head_parameter_count = 0;       // output head as stored: 0 when tied
+  int64_t head_parameter_count = 0;       // output head as stored: 0 when tied, its bias always
   WeightMatmul head;                      // always computed
-  int64_t final_norm_parameter_count = 0;
+  // Projections between a narrower embedding and the residual stream (one in, one out): usually none.
+  std::vector<WeightMatmul> embedding_projections;
+  int64_t final_norm_parameter_count = 0;  // the norm after the embedding, where there is one, included
   std::vector<LayerOperations> layers;    // distinct layers, by first occurrence
   std::vector<int32_t> layer_kind;        // stack order: index into `layers`
-  // Multi-token-prediction layers, each of which also passes through the output head once more.
+  // Multi-token-prediction layers: a block, the projection of two hidden states to one, and norms. Each also passes through
+  // the output head once more.
   int32_t mtp_layer_count = 0;
   LayerOperations mtp;
 };
 
-// INVALID_ARGUMENT when a count overflows 2^63 or a dimension is missing.
+// INVALID_ARGUMENT when `Validate` (validate.h) finds something; the message is its first finding.
 absl::StatusOr<ModelOperations> OperationsOf(const Architecture& architecture);
 
 }  // namespace sliceplan::transformer

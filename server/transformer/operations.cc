@@ -1,0 +1,143 @@
+#include "server/transformer/operations.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/transformer/layer_operations.h"
+#include "server/transformer/validate.h"
+
+namespace sliceplan::transformer {
+namespace {
+
+// Passes over the residual stream: a norm reads and writes it, an addition reads two and writes one, and a parallel block
+// adds attention and MLP to it at once.
+constexpr double kNormPasses = 2;
+constexpr double kAdditionPasses = 3;
+constexpr double kParallelAdditionPasses = 5;
+// A multi-token-prediction layer norms the hidden state, the embedding and its own output.
+constexpr int64_t kMtpNorms = 3;
+
+int64_t NormParameters(const Norms& norms, int64_t width) {
+  return norms.has_weight ? norms.count * width * (norms.bias ? 2 : 1) : 0;
+}
+
+double HiddenElements(const Layer& layer, int64_t hidden_dim) {
+  const int sublayers = (std::holds_alternative<NoAttention>(layer.attention) ? 0 : 1) +
+                        (std::holds_alternative<NoFeedForward>(layer.feed_forward) ? 0 : 1);
+  const double additions =
+      layer.parallel_block && sublayers == 2 ? kParallelAdditionPasses : kAdditionPasses * sublayers;
+  return static_cast<double>(hidden_dim) * (kNormPasses * layer.norms.count + additions);
+}
+
+void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
+  const int64_t hidden_dim = architecture.hidden_dim;
+  const int64_t vocab_size = architecture.vocab_size;
+  const int64_t embedding_dim = architecture.embedding_dim > 0 ? architecture.embedding_dim : hidden_dim;
+  model.hidden_dim = hidden_dim;
+  model.vocab_size = vocab_size;
+  model.tied_embeddings = architecture.tied_embeddings;
+  model.embedding_parameter_count = vocab_size * embedding_dim + architecture.learned_position_count * hidden_dim;
+  model.head.name = "lm_head";
+  model.head.weight_class = WeightClass::kHead;
+  model.head.component = Component::kOutputHead;
+  model.head.split = TensorSplit::kColumn;
+  model.head.k = embedding_dim;
+  model.head.n = vocab_size;
+  model.head.bias_count = architecture.head_bias ? vocab_size : 0;
+  model.head.low_precision_allowed = false;
+  model.head_parameter_count = (architecture.tied_embeddings ? 0 : vocab_size * embedding_dim) + model.head.bias_count;
+  if (embedding_dim != hidden_dim) {
+    WeightMatmul in;
+    in.name = "project_in";
+    in.weight_class = WeightClass::kHead;
+    in.component = Component::kEmbedding;
+    in.k = embedding_dim;
+    in.n = hidden_dim;
+    WeightMatmul out = in;
+    out.name = "project_out";
+    out.component = Component::kOutputHead;
+    std::swap(out.k, out.n);
+    model.embedding_projections = {in, out};
+  }
+  Norms embedding_norm = architecture.final_norm;
+  embedding_norm.count = architecture.embedding_norm ? 1 : 0;
+  model.final_norm_parameter_count =
+      NormParameters(architecture.final_norm, hidden_dim) + NormParameters(embedding_norm, hidden_dim);
+}
+
+void AddMtp(const Architecture& architecture, ModelOperations& model) {
+  if (architecture.mtp_layer_count == 0) return;
+  const int64_t hidden_dim = architecture.hidden_dim;
+  model.mtp_layer_count = architecture.mtp_layer_count;
+  model.mtp = OperationsOfLayer(architecture.mtp_layer, hidden_dim);
+  model.mtp.count = architecture.mtp_layer_count;
+  WeightMatmul projection;
+  projection.name = "eh_proj";
+  projection.weight_class = WeightClass::kMtpProjection;
+  projection.component = Component::kMtp;
+  projection.k = 2 * hidden_dim;
+  projection.n = hidden_dim;
+  model.mtp.matmuls.push_back(projection);
+  Norms norms = architecture.mtp_layer.norms;
+  norms.count = kMtpNorms;
+  model.mtp.norm_parameter_count += NormParameters(norms, hidden_dim);
+  model.mtp.hidden_elements_per_token += kNormPasses * kMtpNorms * static_cast<double>(hidden_dim);
+}
+
+// Index in `model.layers` of the kind equal to `layer`, added when new. `prototypes` runs beside `model.layers`.
+size_t KindOf(const Layer& layer, int64_t hidden_dim, int32_t group_index, std::vector<const Layer*>& prototypes,
+              ModelOperations& model) {
+  for (size_t i = 0; i < prototypes.size(); ++i) {
+    if (*prototypes[i] == layer) return i;
+  }
+  prototypes.push_back(&layer);
+  model.layers.push_back(OperationsOfLayer(layer, hidden_dim));
+  model.layers.back().group_index = group_index;
+  return prototypes.size() - 1;
+}
+
+}  // namespace
+
+LayerOperations OperationsOfLayer(const Layer& layer, int64_t hidden_dim) {
+  LayerOperations operations;
+  operations.parallel_block = layer.parallel_block;
+  operations.matmuls.reserve(8);
+  operations.hidden_elements_per_token = HiddenElements(layer, hidden_dim);
+  operations.norm_parameter_count = NormParameters(layer.norms, hidden_dim);
+  operations.other_parameter_count = layer.extra_parameter_count;
+  AddAttention(layer.attention, hidden_dim, operations);
+  AddFeedForward(layer.feed_forward, hidden_dim, operations);
+  return operations;
+}
+
+absl::StatusOr<ModelOperations> OperationsOf(const Architecture& architecture) {
+  const std::vector<hardware::Violation> violations = Validate(architecture);
+  if (!violations.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(violations.front().field, ": ", violations.front().description));
+  }
+  ModelOperations model;
+  AddEmbedding(architecture, model);
+  model.layer_kind.reserve(static_cast<size_t>(architecture.LayerCount()));
+  std::vector<const Layer*> prototypes;
+  std::vector<size_t> pattern;
+  for (size_t group = 0; group < architecture.layer_groups.size(); ++group) {
+    const LayerGroup& layer_group = architecture.layer_groups[group];
+    pattern.clear();
+    for (const Layer& layer : layer_group.layers) {
+      pattern.push_back(KindOf(layer, architecture.hidden_dim, static_cast<int32_t>(group), prototypes, model));
+    }
+    for (int32_t repeat = 0; repeat < layer_group.repeat_count; ++repeat) {
+      for (const size_t kind : pattern) {
+        LayerOperations& operations = model.layers[kind];
+        ++operations.count;
+        operations.positions.push_back(static_cast<int32_t>(model.layer_kind.size()));
+        model.layer_kind.push_back(static_cast<int32_t>(kind));
+      }
+    }
+  }
+  AddMtp(architecture, model);
+  return model;
+}
+
+}  // namespace sliceplan::transformer
