@@ -57,7 +57,10 @@ absl::string_view TierField(MemoryTier tier) {
 absl::StatusOr<double> CriticalIntensity(const AcceleratorSpec& accelerator, MemoryTier tier,
                                          hardware::DataType compute) {
   const std::optional<double> flops_per_second = accelerator.MatmulRate(compute);
-  if (!flops_per_second) return Missing(accelerator, "bf16_flops_per_second");
+  if (!flops_per_second) {
+    return Missing(accelerator,
+                   compute == hardware::DataType::kFp32 ? "fp32_flops_per_second" : "bf16_flops_per_second");
+  }
   const absl::StatusOr<double> bytes_per_second = Rate(accelerator, tier);
   if (!bytes_per_second.ok()) return bytes_per_second.status();
   return *flops_per_second / *bytes_per_second;

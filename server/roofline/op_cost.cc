@@ -67,7 +67,8 @@ absl::StatusOr<ResourceSeconds> SecondsOf(const OpCost& cost, const AcceleratorS
     if (flops <= 0) continue;
     const std::optional<double> rate = accelerator.MatmulRate(type);
     if (!rate || *rate <= 0) {
-      return absl::FailedPreconditionError("bf16_flops_per_second is not public: set it");
+      const absl::string_view field = type == DataType::kFp32 ? "fp32_flops_per_second" : "bf16_flops_per_second";
+      return absl::FailedPreconditionError(absl::StrCat(field, " of the matrix unit is not public"));
     }
     seconds.matrix_unit += flops / *rate;
   }
