@@ -11,9 +11,13 @@
 namespace sliceplan::roofline {
 
 enum class CollectiveKind { kAllGather, kReduceScatter, kAllReduce, kAllToAll, kCollectivePermute };
+inline constexpr int kCollectiveKindCount = 5;
 
 // The network that carries the bytes of a collective.
 enum class Tier { kNone, kIci, kScaleUp, kScaleOut, kDcn };
+
+// Latency of one hop of a torus where the accelerator's own is not public. Book, chapter 3: about 1 us per hop.
+inline constexpr double kDefaultHopSeconds = 1e-6;
 
 // Every collective here is linear in its bytes above a latency floor, so the law of a group is computed once and then
 // applied to many messages. `bytes`: the full array of one group (all-gather, reduce-scatter, all-reduce), held by the
@@ -24,13 +28,18 @@ struct CollectiveLaw {
   double scale_up_seconds_per_byte = 0;
   double scale_out_seconds_per_byte = 0;
   double dcn_seconds_per_byte = 0;
-  // Pipelined: phases on different networks overlap (the slowest decides). mesh-collectives section 9.
+  // Pipelined: phases on different networks overlap (the slowest decides). docs/collectives.md section 6.
   double pipelined_seconds_per_byte = 0;
   double latency_seconds = 0;
+  // Links of a torus, or switched levels, that the last message passes in turn; data-centre hops are not counted.
   int64_t hops = 0;
   Tier slowest_tier = Tier::kNone;
 
   double BandwidthSeconds(double bytes) const { return bytes * pipelined_seconds_per_byte; }
+  // Phases on different networks one after the other: what an unpipelined schedule takes.
+  double SequentialBandwidthSeconds(double bytes) const {
+    return bytes * (ici_seconds_per_byte + scale_up_seconds_per_byte + scale_out_seconds_per_byte + dcn_seconds_per_byte);
+  }
   // The larger of bandwidth and latency; zero bytes cost nothing.
   double Seconds(double bytes) const {
     if (bytes <= 0) return 0;
@@ -42,16 +51,32 @@ struct CollectiveLaw {
 struct CollectiveOptions {
   // All-reduce: false (default) as a ring library does, reduce-scatter then all-gather; true: the optimum of the links.
   bool optimal_all_reduce = false;
+  // Permute on a torus: false (default) shortest routes; true: a part goes the long way round each ring.
+  bool optimal_permute = false;
   // Switched systems: reduce inside the switches. Book chapter 18 (SHARP).
   bool in_network_reduction = false;
-  // Share of an all-to-all that is not empty (ragged, mixture of experts): 1 is dense.
+  // Switched systems: GPUs reach only the same place of other domains through the network, so all-to-all forwards inside.
+  bool rail_only_network = false;
+  // Share of an all-to-all that is not empty (ragged, mixture of experts): 1 is dense, 0 sends nothing.
   double all_to_all_fill_ratio = 1;
 };
 
-// Requires legal pieces: axis within the slice, factor x stride divides the axis, no two pieces overlap.
+// Requires legal pieces: axis within the slice, factor x stride divides the axis, no two pieces overlap, and slices of
+// the group that divide those of the job; INVALID_ARGUMENT says which is not.
 // FAILED_PRECONDITION names the missing network figure when the group needs one that the accelerator lacks.
 absl::StatusOr<CollectiveLaw> LawOf(CollectiveKind kind, const hardware::Slice& slice, const hardware::Group& group,
                                     const CollectiveOptions& options = {});
+
+// The same collective if every physical axis of the group were a closed ring of just its members (a 2-long one stays a
+// line): what a naive reading of the topology promises. Torus slices only (UNIMPLEMENTED otherwise).
+absl::StatusOr<CollectiveLaw> RingIdealLawOf(CollectiveKind kind, const hardware::Slice& slice,
+                                             const hardware::Group& group, const CollectiveOptions& options = {});
+
+// Share of a dense all-to-all that top-k routing over `shard_count` shards leaves. Book chapter 18: min(k / Z, 1) when
+// the choices of a token fall on different shards.
+double RaggedFillRatio(double choices_per_token, double shard_count);
+// The same for choices at random, two of which may fall on one shard: 1 - ((Z - 1) / Z)^k.
+double RandomRoutingFillRatio(double choices_per_token, double shard_count);
 
 }  // namespace sliceplan::roofline
 
