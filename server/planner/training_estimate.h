@@ -43,6 +43,9 @@ struct StepTime {
   bool assumed = false;  // from assumed_mfu_ratio
 };
 
+// When memory peaks.
+enum class MemoryMoment { kLoss, kLayerBackward, kOptimizerUpdate };
+
 // Bytes of one chip of one pipeline stage at the worst moment of the step.
 struct MemoryUse {
   int64_t parameters_bytes = 0;
@@ -58,7 +61,7 @@ struct MemoryUse {
   int64_t capacity_bytes = 0;
   int64_t headroom_bytes = 0;         // negative when it does not fit
   int32_t stage = 0;
-  std::string worst_moment;           // "backward of the first layer", "loss", "optimizer update"
+  MemoryMoment worst_moment = MemoryMoment::kLayerBackward;
 };
 
 struct Bottleneck {

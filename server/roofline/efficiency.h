@@ -44,7 +44,8 @@ struct EfficiencyProfile {
 
   // Collectives: share of link rate reached, and how much of each shows beside compute.
   double collective_ratio = 1;
-  double gathered_weights_hbm_ratio = 0;     // 0: landing of gathered weights costs nothing
+  double gathered_weights_passes = 0;        // through HBM of every gathered weight, per microbatch
+  double gathered_weights_hbm_ratio = 1;
   double fsdp_hideable_compute_ratio = 1;    // at most this share of compute can hide FSDP traffic
   double fsdp_hidden_cost_ratio = 0;         // part of the hidden traffic that shows all the same
   double tensor_exposed_ratio = 0;

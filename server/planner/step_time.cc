@@ -1,0 +1,277 @@
+#include "server/planner/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/planner/optimizer_state.h"
+#include "server/planner/pipeline_schedule.h"
+
+namespace sliceplan::planner {
+namespace {
+
+using hardware::BytesPerElement;
+using roofline::CollectiveLaw;
+using roofline::EfficiencyProfile;
+using transformer::Component;
+
+// Everything that the stages of one plan have in common.
+struct Context {
+  const TrainingJob& job;
+  const StepPlan& plan;
+  const StepLoad& load;
+  const PlanLaws& laws;
+  const StageSplit& stages;
+  const WeightSharding sharding;
+  const LayerRates rates;
+  const EfficiencyProfile* profile;  // null in roofline mode
+};
+
+double& Busy(BusySeconds& busy, StepResource resource) { return busy[static_cast<size_t>(resource)]; }
+
+// Parameters of one stage on one chip before data, FSDP and context sharding.
+struct StageParameters {
+  double dense = 0;
+  double expert = 0;
+};
+
+bool IsFirst(int32_t stage) { return stage == 0; }
+bool IsLast(const StageSplit& stages, int32_t stage) { return stage == stages.stage_count - 1; }
+
+StageParameters ParametersOf(const Context& context, int32_t stage) {
+  StageParameters parameters;
+  const auto counts = context.stages.OfStage(stage);
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    parameters.dense += counts[kind] * context.load.layers[kind].dense_parameter_count;
+    parameters.expert += counts[kind] * context.load.layers[kind].expert_parameter_count;
+  }
+  if (IsFirst(stage)) parameters.dense += context.load.edge.embedding_parameter_count;
+  if (IsLast(context.stages, stage)) {
+    parameters.dense += context.load.edge.head_parameter_count;
+    parameters.dense += context.load.mtp_layer_count * context.load.mtp.dense_parameter_count;
+    parameters.expert += context.load.mtp_layer_count * context.load.mtp.expert_parameter_count;
+  }
+  return parameters;
+}
+
+// Embedding lookup and output head of one microbatch: bounds, expectation and busy seconds.
+void AddEmbedding(const Context& context, StepDetails& details, StageTime& stage, BusySeconds& busy) {
+  const double seconds = 3 * context.load.edge.embedding_bytes / context.rates.hbm_bytes_per_second;
+  details.embedding_bound = BoundPart{seconds, StepResource::kHbm, std::nullopt};
+  stage.lower_seconds += seconds;
+  stage.upper_seconds += seconds;
+  Busy(busy, StepResource::kHbm) += seconds;
+  if (context.profile == nullptr) return;
+  details.embedding_seconds = seconds / context.profile->elementwise_hbm_ratio;
+  stage.compute_seconds += details.embedding_seconds;
+}
+
+void AddHead(const Context& context, StepDetails& details, StageTime& stage, BusySeconds& busy) {
+  const EdgeLoad& edge = context.load.edge;
+  const LayerRates& rates = context.rates;
+  const double passes = 1 + edge.mtp_head_passes;
+  const double matrix = 3 * passes * edge.head_flops / rates.wide_flops_per_second;
+  const double hbm = 3 * passes * edge.head_operand_bytes / rates.hbm_bytes_per_second;
+  const double weight_bytes = context.load.wide_bytes_per_element * edge.head_weight_count;
+  const double gather = passes * (2 * context.laws.weights_gather.Seconds(weight_bytes) +
+                                  context.laws.weights_scatter.Seconds(weight_bytes));
+  BoundPart& bound = details.head_bound;
+  bound = BoundPart{matrix, StepResource::kMatrixUnit, std::nullopt};
+  if (hbm > bound.seconds) bound = BoundPart{hbm, StepResource::kHbm, std::nullopt};
+  if (gather > bound.seconds) {
+    bound = BoundPart{gather, ResourceOf(context.laws.weights_gather.slowest_tier), LogicalAxis::kFsdp};
+  }
+  stage.lower_seconds += bound.seconds;
+  stage.upper_seconds += matrix + hbm + gather;
+  Busy(busy, StepResource::kMatrixUnit) += matrix;
+  Busy(busy, StepResource::kHbm) += hbm;
+  Busy(busy, ResourceOf(context.laws.weights_gather.slowest_tier)) += gather;
+  if (context.profile == nullptr) return;
+  const double forward = passes * edge.head_kernel_flops * rates.seconds_per_wide_flop;
+  details.head = PhaseSeconds{forward, 2 * forward, 0};
+  details.logits_seconds = passes * edge.logits_element_count * context.profile->logits_bytes_per_element /
+                           rates.elementwise_bytes_per_second;
+  stage.compute_seconds += details.head.Total() + details.logits_seconds;
+  stage.weights_seconds += gather / context.profile->collective_ratio;
+}
+
+void AddLayers(const Context& context, const LayerTime& layer, double count, StageTime& stage, BusySeconds& busy,
+               double& exposed) {
+  if (count <= 0) return;
+  stage.lower_seconds += count * layer.lower_seconds;
+  stage.upper_seconds += count * layer.upper_seconds;
+  for (int r = 0; r < kStepResourceCount; ++r) busy[r] += count * layer.busy[r];
+  if (context.profile == nullptr) return;
+  // The device runs ahead of the host or waits for it: the floor blends in where both are close.
+  double compute = layer.compute_seconds;
+  if (layer.host_seconds > 0) {
+    const double squared = compute * compute;
+    const double host_squared = layer.host_seconds * layer.host_seconds;
+    compute = std::sqrt(std::sqrt(squared * squared + host_squared * host_squared));
+    stage.host_extra_seconds += count * (compute - layer.compute_seconds);
+  }
+  stage.compute_seconds += count * compute;
+  stage.weights_seconds += count * layer.weights_seconds;
+  exposed += count * (layer.tensor_exposed_seconds + layer.context_exposed_seconds + layer.expert_exposed_seconds);
+}
+
+// Gradient all-reduce and optimizer update of one stage, once per step.
+void AddStepEnd(const Context& context, int32_t stage_index, double backward_lower_seconds, StageTime& stage,
+                BusySeconds& busy) {
+  const TrainingWorkload& workload = context.job.workload;
+  const StageParameters parameters = ParametersOf(context, stage_index);
+  const double reduction_bytes = BytesPerElement(workload.precision.gradient_reduction);
+  const double shards = static_cast<double>(context.sharding.shard_count);
+  double within_seconds = 0;
+  double dcn_seconds = 0;
+  const auto add = [&](const CollectiveLaw& law, double count) {
+    const double bytes = reduction_bytes * count / shards;
+    const double total = law.Seconds(bytes);
+    const double dcn = std::min(total, bytes * law.dcn_seconds_per_byte);
+    stage.gradient_seconds += total;
+    dcn_seconds += dcn;
+    within_seconds += total - dcn;
+    Busy(busy, StepResource::kDcn) += dcn;
+    Busy(busy, law.scale_out_seconds_per_byte > 0 ? StepResource::kScaleOut
+               : law.scale_up_seconds_per_byte > 0 ? StepResource::kScaleUp
+                                                   : StepResource::kIci) += total - dcn;
+  };
+  add(context.laws.dense_gradient_reduce, parameters.dense);
+  add(context.laws.expert_gradient_reduce, parameters.expert);
+  stage.gradient_lower_seconds = std::max(0.0, stage.gradient_seconds - backward_lower_seconds);
+
+  const double updated = parameters.dense / static_cast<double>(context.sharding.optimizer_shard_count) +
+                         parameters.expert / static_cast<double>(context.sharding.expert_optimizer_shard_count);
+  const double update_bytes = UpdateBytes(workload) * updated;
+  stage.optimizer_lower_seconds = update_bytes / context.rates.hbm_bytes_per_second;
+  Busy(busy, StepResource::kHbm) += stage.optimizer_lower_seconds;
+  if (workload.optimizer_offload && context.job.slice.accelerator.pcie_bytes_per_second) {
+    const double moved = 2 * updated * (MomentBytes(workload.optimizer, workload.precision.optimizer_state) +
+                                        MasterBytes(workload.precision));
+    stage.host_transfer_seconds += moved / *context.job.slice.accelerator.pcie_bytes_per_second;
+  }
+  if (context.profile == nullptr) return;
+  const EfficiencyProfile& profile = *context.profile;
+  stage.optimizer_seconds = stage.optimizer_lower_seconds / profile.optimizer_hbm_ratio;
+  stage.gradient_exposed_seconds = ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio,
+                                                  backward_lower_seconds);
+  stage.dcn_exposed_seconds = ExposedSeconds(dcn_seconds, profile.dcn_exposed_ratio, backward_lower_seconds);
+  const double owned = (parameters.dense + parameters.expert) / shards;
+  const double rounds = static_cast<double>(context.plan.MicrobatchesPerStep());
+  if (rounds > 1) {
+    stage.accumulation_seconds =
+        rounds * profile.accumulation_bytes_per_parameter * owned / context.rates.elementwise_bytes_per_second;
+  }
+}
+
+// Offloaded activations go out and come back over PCIe, beside compute.
+void AddActivationOffload(const Context& context, int32_t stage_index, StageTime& stage) {
+  const auto& pcie = context.job.slice.accelerator.pcie_bytes_per_second;
+  double bytes = 0;
+  const auto counts = context.stages.OfStage(stage_index);
+  for (size_t kind = 0; kind < counts.size(); ++kind) bytes += counts[kind] * context.load.layers[kind].offloaded_bytes;
+  if (bytes <= 0 || !pcie) return;
+  const double rounds = static_cast<double>(context.plan.MicrobatchesPerStep());
+  const double beside = context.profile == nullptr ? stage.lower_seconds : stage.compute_seconds;
+  stage.host_transfer_seconds += rounds * std::max(0.0, 2 * bytes / *pcie - beside);
+}
+
+StageTime TimeStage(const Context& context, int32_t index, StepDetails& details, BusySeconds& busy) {
+  StageTime stage;
+  busy = {};
+  double exposed = 0;
+  double backward_lower = 0;
+  const auto counts = context.stages.OfStage(index);
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    AddLayers(context, details.layers[kind], counts[kind], stage, busy, exposed);
+    backward_lower += counts[kind] * details.layers[kind].backward_lower_seconds;
+  }
+  if (IsFirst(index)) AddEmbedding(context, details, stage, busy);
+  if (IsLast(context.stages, index)) {
+    AddLayers(context, details.mtp, context.load.mtp_layer_count, stage, busy, exposed);
+    AddHead(context, details, stage, busy);
+  }
+  const double microbatches = static_cast<double>(context.plan.MicrobatchesPerStep());
+  for (double& seconds : busy) seconds *= microbatches;
+  if (context.profile != nullptr) {
+    const EfficiencyProfile& profile = *context.profile;
+    const double hidden = std::min(stage.weights_seconds, profile.fsdp_hideable_compute_ratio * stage.compute_seconds);
+    stage.weights_exposed_seconds = stage.weights_seconds - hidden + profile.fsdp_hidden_cost_ratio * hidden;
+    stage.expected_seconds = stage.compute_seconds + stage.weights_exposed_seconds + exposed;
+  } else {
+    stage.expected_seconds = stage.lower_seconds;
+  }
+  AddStepEnd(context, index, backward_lower, stage, busy);
+  AddActivationOffload(context, index, stage);
+  return stage;
+}
+
+}  // namespace
+
+StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
+                   const StageSplit& stages, StepDetails& details) {
+  const EfficiencyProfile* profile = job.mode == EstimationMode::kCalibrated ? job.profile : nullptr;
+  const Context context = {job,    plan,         load, laws, stages, ShardingOf(plan.parallelism),
+                           RatesOf(job), profile};
+  const double wide_bytes = load.wide_bytes_per_element;
+  details.layers.resize(load.layers.size());
+  for (size_t kind = 0; kind < load.layers.size(); ++kind) {
+    details.layers[kind] = TimeLayer(job, load.layers[kind], context.rates, laws, wide_bytes);
+  }
+  if (load.mtp_layer_count > 0) details.mtp = TimeLayer(job, load.mtp, context.rates, laws, wide_bytes);
+
+  StepTimes times;
+  details.stages.resize(static_cast<size_t>(stages.stage_count));
+  double slowest = -1;
+  double slowest_lower = 0;
+  double upper = 0;
+  BusySeconds busy;
+  const double microbatches = static_cast<double>(plan.MicrobatchesPerStep());
+  for (int32_t s = 0; s < stages.stage_count; ++s) {
+    StageTime& stage = details.stages[static_cast<size_t>(s)];
+    stage = TimeStage(context, s, details, busy);
+    slowest_lower = std::max(slowest_lower, stage.lower_seconds);
+    upper = std::max(upper, stage.upper_seconds);
+    if (stage.expected_seconds > slowest) {
+      slowest = stage.expected_seconds;
+      times.slowest_stage = s;
+      times.busy = busy;
+    }
+  }
+  const Parallelism& parallelism = plan.parallelism;
+  const int64_t pipeline = stages.stage_count;
+  const PipelineShape schedule = {parallelism.schedule, pipeline, plan.microbatch_count,
+                                  parallelism.virtual_stage_count};
+  times.bubble_microbatches = plan.gradient_accumulation * BubbleTime(schedule, {}) / StageWork().Total();
+  const double slots = microbatches + times.bubble_microbatches;
+
+  const StageTime& stage = details.stages[static_cast<size_t>(times.slowest_stage)];
+  // Activations forward and their gradients back, once per chunk boundary of this stage.
+  const double permute =
+      2 * microbatches * std::max(1, parallelism.virtual_stage_count) * laws.pipeline_permute.Seconds(load.permute_bytes);
+  Busy(times.busy, ResourceOf(laws.pipeline_permute.slowest_tier)) += permute;
+  times.lower_seconds =
+      slots * slowest_lower + stage.gradient_lower_seconds + stage.optimizer_lower_seconds + stage.host_transfer_seconds;
+  times.upper_seconds = slots * upper + permute + stage.gradient_seconds + stage.optimizer_lower_seconds +
+                        stage.host_transfer_seconds;
+  Busy(times.busy, StepResource::kBubble) = times.bubble_microbatches * stage.expected_seconds;
+  Busy(times.busy, StepResource::kPcie) = stage.host_transfer_seconds;
+  if (profile == nullptr) {
+    times.expected_seconds = times.lower_seconds;
+    return times;
+  }
+  times.permute_exposed_seconds =
+      ExposedSeconds(permute / profile->collective_ratio, profile->pipeline_exposed_ratio, slots * stage.compute_seconds);
+  if (job.slice.slice_count > 1) {
+    times.jitter_seconds = profile->dcn_jitter_ratio_per_doubling * std::log2(job.slice.slice_count) * microbatches *
+                           stage.compute_seconds;
+  }
+  times.expected_seconds = slots * stage.expected_seconds + times.permute_exposed_seconds + times.jitter_seconds +
+                           stage.gradient_exposed_seconds + stage.dcn_exposed_seconds + stage.optimizer_seconds +
+                           stage.accumulation_seconds + stage.host_transfer_seconds;
+  // A profile fitted elsewhere must not promise more than the links and units can do.
+  times.raised_seconds = std::max(0.0, times.lower_seconds - times.expected_seconds);
+  times.expected_seconds += times.raised_seconds;
+  return times;
+}
+
+}  // namespace sliceplan::planner

@@ -1,0 +1,135 @@
+#include "server/planner/training_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/planner/optimizer_state.h"
+#include "server/planner/pipeline_schedule.h"
+
+namespace sliceplan::planner {
+namespace {
+
+using hardware::BytesPerElement;
+
+// Logits and their gradient are held in fp32 while the loss is computed.
+constexpr double kLogitBytes = 4 + 4;
+// FSDP prefetches the next layer's weights while one is in use.
+constexpr double kGatheredLayers = 2;
+// Larger than any real chip's memory by far; keeps sums of absurd requests inside int64.
+constexpr double kMaxBytes = 4e18;
+
+int64_t ToBytes(double bytes) { return static_cast<int64_t>(std::ceil(std::min(bytes, kMaxBytes))); }
+
+// Parameters of one stage on one chip before FSDP, and the largest and per-microbatch parts of its layers.
+struct StageSums {
+  double dense = 0;
+  double expert = 0;
+  double saved = 0;              // per microbatch
+  double largest_weights = 0;    // elements of one layer gathered
+  double largest_intermediate = 0;
+  double largest_collective = 0;
+};
+
+StageSums SumStage(const StepLoad& load, const StageSplit& stages, int32_t stage) {
+  StageSums sums;
+  const auto add = [&](const LayerLoad& layer, double count) {
+    if (count <= 0) return;
+    sums.dense += count * layer.dense_parameter_count;
+    sums.expert += count * layer.expert_parameter_count;
+    sums.saved += count * layer.saved_bytes;
+    sums.largest_weights =
+        std::max(sums.largest_weights, layer.dense_parameter_count + layer.expert_parameter_count);
+    sums.largest_intermediate = std::max(sums.largest_intermediate, layer.intermediate_bytes);
+    sums.largest_collective =
+        std::max({sums.largest_collective, layer.tensor_bytes, layer.context_bytes, layer.permute_bytes});
+  };
+  const auto counts = stages.OfStage(stage);
+  for (size_t kind = 0; kind < counts.size(); ++kind) add(load.layers[kind], counts[kind]);
+  if (stage == 0) sums.dense += load.edge.embedding_parameter_count;
+  if (stage == stages.stage_count - 1) {
+    add(load.mtp, load.mtp_layer_count);
+    sums.dense += load.edge.head_parameter_count;
+  }
+  return sums;
+}
+
+}  // namespace
+
+MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const StageSplit& stages,
+                      int32_t stage) {
+  const TrainingWorkload& workload = job.workload;
+  const TrainingPrecision& precision = workload.precision;
+  const WeightSharding sharding = ShardingOf(plan.parallelism);
+  const StageSums sums = SumStage(load, stages, stage);
+  const bool last = stage == stages.stage_count - 1;
+  const double shards = static_cast<double>(sharding.shard_count);
+
+  const double parameters = BytesPerElement(precision.parameters) * (sums.dense + sums.expert) / shards;
+  const double gradients =
+      BytesPerElement(precision.gradients) * (sums.dense / static_cast<double>(sharding.gradient_shard_count) +
+                                              sums.expert / static_cast<double>(sharding.expert_gradient_shard_count));
+  const double state_bytes = MomentBytes(workload.optimizer, precision.optimizer_state) + MasterBytes(precision);
+  const double optimizer =
+      workload.optimizer_offload
+          ? 0
+          : state_bytes * (sums.dense / static_cast<double>(sharding.optimizer_shard_count) +
+                           sums.expert / static_cast<double>(sharding.expert_optimizer_shard_count));
+  const PipelineShape schedule = {plan.parallelism.schedule, stages.stage_count, plan.microbatch_count,
+                                  plan.parallelism.virtual_stage_count};
+  const double activations = sums.saved * MicrobatchesInFlight(schedule, stage);
+  // Every device of a chip holds its own copy of the gathered layer.
+  const double devices = job.slice.accelerator.devices_per_chip;
+  const bool gathers = sharding.shard_count > 1 || precision.parameters != precision.compute;
+  const double gathered =
+      gathers ? (sharding.shard_count > 1 ? devices * kGatheredLayers : 1) * load.wide_bytes_per_element *
+                    sums.largest_weights
+              : 0;
+  const double logits =
+      last ? kLogitBytes * load.edge.logits_element_count / std::max(1, workload.logits_chunk_count) : 0;
+  const double head = last && sharding.shard_count > 1
+                          ? devices * load.wide_bytes_per_element * load.edge.head_weight_count
+                          : 0;
+  const double workspace = sums.largest_intermediate;
+  const double buffers = sums.largest_collective + (stages.stage_count > 1 ? 2 * load.permute_bytes : 0);
+
+  const double resident = parameters + optimizer;
+  const double loss_moment = resident + gradients + activations + logits + head + buffers;
+  const double backward_moment = resident + gradients + activations + gathered + workspace + buffers;
+  const double update_moment = resident + 2 * gradients;
+
+  MemoryUse use;
+  use.stage = stage;
+  use.parameters_bytes = ToBytes(parameters);
+  use.gradients_bytes = ToBytes(gradients);
+  use.optimizer_bytes = ToBytes(optimizer);
+  use.activations_bytes = ToBytes(activations);
+  use.gathered_weights_bytes = ToBytes(std::max(gathered, head));
+  use.workspace_bytes = ToBytes(workspace);
+  use.logits_bytes = ToBytes(logits);
+  use.buffers_bytes = ToBytes(buffers);
+  use.capacity_bytes = job.slice.accelerator.AllocatableBytes().value_or(0);
+  double reserve = 0;
+  if (job.mode == EstimationMode::kCalibrated && job.profile != nullptr) {
+    reserve = job.profile->reserved_hbm_bytes + job.profile->reserved_hbm_ratio * static_cast<double>(use.capacity_bytes);
+  }
+  use.reserve_bytes = ToBytes(reserve);
+  const double peak = std::max({loss_moment, backward_moment, update_moment});
+  use.worst_moment = peak == backward_moment ? MemoryMoment::kLayerBackward
+                     : peak == loss_moment   ? MemoryMoment::kLoss
+                                             : MemoryMoment::kOptimizerUpdate;
+  use.used_bytes = ToBytes(peak + reserve);
+  use.headroom_bytes = use.capacity_bytes - use.used_bytes;
+  return use;
+}
+
+MemoryUse FullestStageMemory(const TrainingJob& job, const StepPlan& plan, const StepLoad& load,
+                             const StageSplit& stages) {
+  MemoryUse fullest = StageMemory(job, plan, load, stages, 0);
+  for (int32_t stage = 1; stage < stages.stage_count; ++stage) {
+    const MemoryUse use = StageMemory(job, plan, load, stages, stage);
+    if (use.headroom_bytes < fullest.headroom_bytes) fullest = use;
+  }
+  return fullest;
+}
+
+}  // namespace sliceplan::planner
