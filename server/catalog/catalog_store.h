@@ -4,12 +4,12 @@
 #define SLICEPLAN_SERVER_CATALOG_CATALOG_STORE_H_
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "server/catalog/catalog.h"
 
 namespace sliceplan::catalog {
@@ -26,7 +26,7 @@ class CatalogStore {
   // Valid for as long as the caller holds it, whatever is loaded meanwhile.
   std::shared_ptr<const Catalog> Snapshot() const;
 
-  // Reads the directory again. On an error (INVALID_ARGUMENT lists every problem; NOT_FOUND: no such directory) the
+  // Reads the directory again. On an error (INVALID_ARGUMENT lists every problem; NOT_FOUND: no such directory; UNAVAILABLE: cannot be read) the
   // snapshot stays as it was.
   absl::Status Reload();
 
@@ -34,8 +34,8 @@ class CatalogStore {
   explicit CatalogStore(std::string directory) : directory_(std::move(directory)) {}
 
   const std::string directory_;
-  mutable absl::Mutex mutex_;
-  std::shared_ptr<const Catalog> snapshot_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Catalog> snapshot_;  // guarded by mutex_
 };
 
 }  // namespace sliceplan::catalog
