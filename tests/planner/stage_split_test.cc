@@ -52,7 +52,8 @@ TEST(StageSplitTest, DefaultIsAsEvenAsItGoesWithFirstAndLastSmallest) {
   const DefaultCase cases[] = {
       {"one_stage", 80, 1, {80}},
       {"even", 80, 8, {10, 10, 10, 10, 10, 10, 10, 10}},
-      // Llama 3 405B: 126 layers over 16 stages, one layer less on the first and the last (Llama 3 paper, section 3.3.2).
+      // Llama 3 405B: 126 layers over 16 stages, one layer less on the first and the last (Llama 3 paper,
+      // section 3.3.2).
       {"llama_3_405b", 126, 16, {7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7}},
       // 80 = 7 x 11 + 3: three stages have twelve, none of them first or last.
       {"seven_stages_of_80", 80, 7, {11, 11, 11, 12, 12, 12, 11}},
