@@ -1,6 +1,5 @@
 #include "server/roofline/collective.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -72,12 +71,8 @@ absl::Status AddTorus(CollectiveKind kind, const Slice& slice, absl::Span<const 
   return absl::OkStatus();
 }
 
-absl::Status AddSwitched(CollectiveKind kind, const Slice& slice, const Group& group, const InsidePhase& inside,
-                         CollectiveLaw& law) {
-  DomainOccupancy occupancy;
-  if (absl::Status status = OccupancyOf(slice.chip_count, slice.domain_size, group.pieces, occupancy); !status.ok()) {
-    return status;
-  }
+absl::Status AddSwitched(CollectiveKind kind, const Slice& slice, const DomainOccupancy& occupancy,
+                         const InsidePhase& inside, CollectiveLaw& law) {
   const SwitchedCost cost = SwitchedCollective(kind, occupancy, inside.options);
   if (cost.scale_up_units > 0) {
     if (!IsRate(slice.accelerator.scale_up_bytes_per_second)) {
@@ -130,25 +125,53 @@ void Finish(CollectiveLaw& law) {
   consider(law.dcn_seconds_per_byte, Tier::kDcn);
 }
 
+// A checked group, read once for all kinds.
+struct GroupShape {
+  AxisSpans spans;            // torus
+  DomainOccupancy occupancy;  // switched
+};
+
+absl::Status ShapeOf(const Slice& slice, const Group& group, const CollectiveOptions& options, GroupShape& shape) {
+  if (absl::Status status = CheckFillRatio(options); !status.ok()) return status;
+  if (absl::Status status = CheckSlices(slice, group); !status.ok()) return status;
+  if (slice.accelerator.fabric == FabricKind::kTorus) {
+    return SpansOf(slice.axes, slice.twisted, group.pieces, shape.spans);
+  }
+  return OccupancyOf(slice.chip_count, slice.domain_size, group.pieces, shape.occupancy);
+}
+
+absl::Status LawOfShape(CollectiveKind kind, const Slice& slice, const Group& group, const GroupShape& shape,
+                        const CollectiveOptions& options, CollectiveLaw& law) {
+  const InsidePhase inside = InsideOf(kind, group.slice_count, options);
+  absl::Status status = slice.accelerator.fabric == FabricKind::kTorus
+                            ? AddTorus(kind, slice, slice.axes, slice.twisted, shape.spans, inside, law)
+                            : AddSwitched(kind, slice, shape.occupancy, inside, law);
+  if (status.ok()) status = AddDcn(kind, slice, group, options, law);
+  if (status.ok()) Finish(law);
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<CollectiveLaw> LawOf(CollectiveKind kind, const Slice& slice, const Group& group,
                                     const CollectiveOptions& options) {
-  if (absl::Status status = CheckFillRatio(options); !status.ok()) return status;
-  if (absl::Status status = CheckSlices(slice, group); !status.ok()) return status;
-  const InsidePhase inside = InsideOf(kind, group.slice_count, options);
+  GroupShape shape;
+  if (absl::Status status = ShapeOf(slice, group, options, shape); !status.ok()) return status;
   CollectiveLaw law;
-  if (slice.accelerator.fabric == FabricKind::kTorus) {
-    AxisSpans spans;
-    absl::Status status = SpansOf(slice.axes, slice.twisted, group.pieces, spans);
-    if (status.ok()) status = AddTorus(kind, slice, slice.axes, slice.twisted, spans, inside, law);
-    if (!status.ok()) return status;
-  } else if (absl::Status status = AddSwitched(kind, slice, group, inside, law); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = AddDcn(kind, slice, group, options, law); !status.ok()) return status;
-  Finish(law);
+  if (absl::Status status = LawOfShape(kind, slice, group, shape, options, law); !status.ok()) return status;
   return law;
+}
+
+absl::StatusOr<CollectiveLaws> LawsOfGroup(const Slice& slice, const Group& group, const CollectiveOptions& options) {
+  GroupShape shape;
+  if (absl::Status status = ShapeOf(slice, group, options, shape); !status.ok()) return status;
+  CollectiveLaws laws;
+  for (int kind = 0; kind < kCollectiveKindCount; ++kind) {
+    absl::Status status =
+        LawOfShape(static_cast<CollectiveKind>(kind), slice, group, shape, options, laws[static_cast<size_t>(kind)]);
+    if (!status.ok()) return status;
+  }
+  return laws;
 }
 
 absl::StatusOr<CollectiveLaw> RingIdealLawOf(CollectiveKind kind, const Slice& slice, const Group& group,

@@ -3,6 +3,7 @@
 #ifndef SLICEPLAN_SERVER_ROOFLINE_COLLECTIVE_H_
 #define SLICEPLAN_SERVER_ROOFLINE_COLLECTIVE_H_
 
+#include <array>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
@@ -66,6 +67,11 @@ struct CollectiveOptions {
 // FAILED_PRECONDITION names the missing network figure when the group needs one that the accelerator lacks.
 absl::StatusOr<CollectiveLaw> LawOf(CollectiveKind kind, const hardware::Slice& slice, const hardware::Group& group,
                                     const CollectiveOptions& options = {});
+
+// All kinds of one group at the price of one: laws[static_cast<size_t>(kind)].
+using CollectiveLaws = std::array<CollectiveLaw, kCollectiveKindCount>;
+absl::StatusOr<CollectiveLaws> LawsOfGroup(const hardware::Slice& slice, const hardware::Group& group,
+                                           const CollectiveOptions& options = {});
 
 // The same collective if every physical axis of the group were a closed ring of just its members (a 2-long one stays a
 // line): what a naive reading of the topology promises. Torus slices only (UNIMPLEMENTED otherwise).

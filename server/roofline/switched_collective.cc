@@ -147,6 +147,7 @@ void CountStraddling(const Blocks& blocks, int64_t gpu_count, int64_t domain_siz
     const DomainCount count =
         blocks.size() == 1 ? CountOneBlock(blocks[0], first, last) : CountEachGpu(blocks, first, last);
     const double gpus = static_cast<double>(last - first);
+    if (static_cast<double>(count.groups) * occupancy.members > gpus) occupancy.leaves_domain = true;
     occupancy.members_per_domain = std::max(occupancy.members_per_domain, static_cast<double>(count.largest));
     occupancy.groups_per_gpu = std::max(occupancy.groups_per_gpu, static_cast<double>(count.groups) / gpus);
     occupancy.local_share = std::min(occupancy.local_share, count.squares / gpus / occupancy.members);
@@ -177,6 +178,7 @@ absl::Status OccupancyOf(int64_t gpu_count, int32_t domain_size, absl::Span<cons
     occupancy.members_per_domain = static_cast<double>(aligned);
     occupancy.groups_per_gpu = 1 / occupancy.members_per_domain;
     occupancy.local_share = occupancy.members_per_domain / occupancy.members;
+    occupancy.leaves_domain = aligned < members;
   } else {
     CountStraddling(blocks, gpu_count, domain, occupancy);
   }
@@ -189,11 +191,9 @@ SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occu
   const double r = occupancy.members_per_domain;
   SwitchedCost cost;
   if (n <= 1) return cost;
-  // Every group that touches a domain must bring in what its members there lack. Rounding must not leave a trace of
-  // traffic where there is none.
-  const bool leaves_domain = r < n;
-  const double gather_out = leaves_domain ? occupancy.groups_per_gpu - 1 / n : 0;
-  cost.hops = (r > 1 ? 1 : 0) + (leaves_domain ? 1 : 0);
+  // Every group that touches a domain must bring in what its members there lack.
+  const double gather_out = occupancy.leaves_domain ? occupancy.groups_per_gpu - 1 / n : 0;
+  cost.hops = (r > 1 ? 1 : 0) + (occupancy.leaves_domain ? 1 : 0);
   switch (kind) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
@@ -212,12 +212,12 @@ SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occu
       break;
     case CollectiveKind::kAllToAll:
       cost.scale_up_units = (r - 1) / (n * (options.rail_only_network ? r : n)) * options.all_to_all_fill_ratio;
-      cost.scale_out_units = leaves_domain ? (1 - occupancy.local_share) / n * options.all_to_all_fill_ratio : 0;
+      cost.scale_out_units = occupancy.leaves_domain ? (1 - occupancy.local_share) / n * options.all_to_all_fill_ratio : 0;
       break;
     case CollectiveKind::kCollectivePermute:
       // A chip's message leaves the domain through the chip's own share of the network.
       cost.scale_up_units = r > 1 ? 1 : 0;
-      cost.scale_out_units = leaves_domain ? 1 : 0;
+      cost.scale_out_units = occupancy.leaves_domain ? 1 : 0;
       cost.hops = 1;
       break;
   }

@@ -22,6 +22,7 @@ struct DomainOccupancy {
   double groups_per_gpu = 1;
   // Mean over the GPUs of the domain of their own group's members in it, over n; r / n when aligned.
   double local_share = 1;
+  bool leaves_domain = false;      // some group has members in several domains
 };
 
 // GPUs numbered domain by domain along one axis of `gpu_count`. INVALID_ARGUMENT: an axis other than 0, factor or stride
