@@ -8,8 +8,9 @@ function(sliceplan_room)
   set(target sliceplan_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(sliceplan::${ARG_NAME} ALIAS ${target})
-  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE sliceplan_warnings ${ARG_PRIVATE_DEPS})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPS}
+                        PRIVATE $<BUILD_INTERFACE:sliceplan_warnings> ${ARG_PRIVATE_DEPS})
 endfunction()
 
 # sliceplan_test(NAME hardware_tests SOURCES mesh_test.cc ... [DEPS sliceplan::hardware ...])
