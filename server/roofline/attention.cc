@@ -9,6 +9,8 @@ using hardware::BytesPerElement;
 
 // Scores and context: a multiply and an add each.
 constexpr double kFlopsPerPairAndElement = 4;
+// Scores written, read and written by the softmax, read by the context matmul.
+constexpr double kScorePasses = 4;
 
 double Real(int64_t count) { return static_cast<double>(count); }
 
@@ -17,7 +19,7 @@ double Real(int64_t count) { return static_cast<double>(count); }
 double AttendedPairs(const AttentionOp& op) {
   const double queries = Real(op.query_length);
   const double keys = Real(op.key_length);
-  if (op.mask == AttentionMask::kFull || op.query_length == 1) return queries * keys;
+  if (op.mask == AttentionMask::kFull || op.query_length == 1 || op.materializes_scores) return queries * keys;
   return queries * (keys - queries / 2);
 }
 
@@ -32,7 +34,10 @@ AttentionBytes BytesOf(const AttentionOp& op) {
   const double key_elements = Real(op.batch_size) * Real(op.key_length) * Real(op.kv_head_count) * Real(op.head_dim);
   return {.query = query_elements * BytesPerElement(op.type),
           .key_value = 2 * key_elements * BytesPerElement(op.kv_type),
-          .output = query_elements * BytesPerElement(op.type)};
+          .output = query_elements * BytesPerElement(op.type),
+          .scores = op.materializes_scores ? kScorePasses * Real(op.batch_size) * Real(op.query_head_count) *
+                                                 AttendedPairs(op) * BytesPerElement(op.type)
+                                           : 0};
 }
 
 OpCost CostOf(const AttentionOp& op) {
@@ -42,7 +47,7 @@ OpCost CostOf(const AttentionOp& op) {
   return cost;
 }
 
-double PaddingRatio(const AttentionOp& op, int64_t mxu_dim) { return 1 / UsefulRatio(op.head_dim, mxu_dim); }
+double PaddedOverUseful(const AttentionOp& op, int64_t mxu_dim) { return 1 / UsefulRatio(op.head_dim, mxu_dim); }
 
 std::optional<double> CriticalQueryLength(const AttentionOp& op, double flops_per_byte) {
   const double keys = Real(op.key_length);

@@ -1,5 +1,5 @@
-// Scores and context of softmax attention on one chip, as a fused kernel runs it: Q, K, V read once, the output written
-// once, scores never in HBM. Chapters 4 and 7 of "How To Scale Your Model".
+// Scores and context of softmax attention on one chip. A fused kernel reads Q, K, V once, writes the output once and keeps
+// scores out of HBM. Chapters 4 and 7 of "How To Scale Your Model".
 #ifndef SLICEPLAN_SERVER_ROOFLINE_ATTENTION_H_
 #define SLICEPLAN_SERVER_ROOFLINE_ATTENTION_H_
 
@@ -25,10 +25,13 @@ struct AttentionOp {
   AttentionMask mask = AttentionMask::kFull;
   hardware::DataType type = hardware::DataType::kBf16;     // of Q and the output
   hardware::DataType kv_type = hardware::DataType::kBf16;  // of K and V
+  // Not fused: all T x S scores of every head are written, normalised in a pass of their own and read again, and a causal
+  // mask saves nothing.
+  bool materializes_scores = false;
 };
 
 // Query-key pairs per head of one sequence that the kernel computes. Causal: T * S - T * T / 2, the book's half when T = S;
-// one query sees every key.
+// one query sees every key. Materialised: T * S.
 double AttendedPairs(const AttentionOp& op);
 
 // 4 x batch x pairs x heads x head_dim.
@@ -38,14 +41,15 @@ struct AttentionBytes {
   double query = 0;
   double key_value = 0;
   double output = 0;
-  double Total() const { return query + key_value + output; }
+  double scores = 0;
+  double Total() const { return query + key_value + output + scores; }
 };
 AttentionBytes BytesOf(const AttentionOp& op);
 
 OpCost CostOf(const AttentionOp& op);
 
 // Padding of head_dim to the matrix unit, at least 1.
-double PaddingRatio(const AttentionOp& op, int64_t mxu_dim);
+double PaddedOverUseful(const AttentionOp& op, int64_t mxu_dim);
 
 // The query length from which this op, other sizes kept and under a full mask, computes longer than it reads:
 // T = a * b_kv * S / (G * (2 * S - a * b)). Unset when no length does: S too short.

@@ -59,7 +59,7 @@ OpCost CostOf(const Matmul& matmul) {
   return cost;
 }
 
-double PaddingRatio(const Matmul& matmul, int64_t mxu_dim) {
+double PaddedOverUseful(const Matmul& matmul, int64_t mxu_dim) {
   return 1 / (UsefulRatio(matmul.m, kMatrixUnitRows) * UsefulRatio(matmul.k, mxu_dim) *
               UsefulRatio(matmul.n, mxu_dim));
 }

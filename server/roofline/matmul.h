@@ -61,7 +61,7 @@ MatmulBytes BytesOf(const Matmul& matmul);
 OpCost CostOf(const Matmul& matmul);
 
 // Work of the padded matmul over the useful work, at least 1: m to the rows of the matrix unit, k and n to `mxu_dim`.
-double PaddingRatio(const Matmul& matmul, int64_t mxu_dim);
+double PaddedOverUseful(const Matmul& matmul, int64_t mxu_dim);
 
 // The roofline's throughput: FLOPs over the larger of compute and HBM time. FAILED_PRECONDITION names a missing rate.
 absl::StatusOr<double> AttainableFlopsPerSecond(const Matmul& matmul, const hardware::AcceleratorSpec& accelerator);

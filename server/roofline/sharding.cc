@@ -29,6 +29,7 @@ template <typename SizeOfAxis>
 bool Divides(int64_t size, const std::vector<int>& axes, SizeOfAxis size_of_axis) {
   for (const int axis : axes) {
     const int64_t parts = size_of_axis(axis);
+    if (parts < 1) continue;  // reported with the mesh
     if (size % parts != 0) return false;
     size /= parts;
   }
