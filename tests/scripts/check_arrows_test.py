@@ -25,6 +25,7 @@ GOOD = {
     "server/transformer/model.cc":
         "// Like toy-7b, but larger.\n#include \"nlohmann/json.hpp\"\n#include \"server/roofline/bound.h\"\n"
         "const char* kType = \"toy\";\nconst char* kKey = \"deep_x1\";\nchar c = '\"';  // x1 \"toy-7b\"\n",
+    "server/transformer/hugging_face/import.cc": "bool x = model_type == \"toy-7b\";\n",
     "server/planner/job.h": "#include \"server/transformer/model.h\"\n/* #include \"server/rpc/server.h\" */\n",
     "server/catalog/data/chips.textproto":
         "accelerators {\n  id: \"acme-x1\"\n  aliases: \"X1\"\n  aliases: [\"acme1\", \"x-one\"]\n}\n",
@@ -92,6 +93,7 @@ BAD = (
      "server/hardware/slice.h:2: the engine knows no names"),
     ("chip by an alias of a list", "server/roofline/bound.h", "auto e = \"X-One\";\n", "catalog's: x-one"),
     ("model by id", "server/transformer/model.cc", "auto e = f('a', \"Toy-7B\");\n", "catalog's: toy-7b"),
+    ("importer includes gRPC", "server/transformer/hugging_face/import.cc", "#include <grpcpp/grpcpp.h>\n", "(grpc)"),
     ("chip in a raw string", "server/transformer/model.cc", "auto e = R\"x(a \" acme1 )x\";\n", "catalog's: acme1"),
     ("chip after an escaped quote", "server/transformer/model.cc", "auto e = \"\\\"acme1\";\n", "catalog's: acme1"),
     ("path of a machine in code", "server/rpc/server.cc", f"auto p = \"{HOME}/x\";\n", "a path of somebody's machine"),
