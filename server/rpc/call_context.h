@@ -1,0 +1,29 @@
+// What a handler knows of the call that it answers, whatever carried it.
+#ifndef SLICEPLAN_SERVER_RPC_CALL_CONTEXT_H_
+#define SLICEPLAN_SERVER_RPC_CALL_CONTEXT_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace sliceplan::rpc {
+
+struct CallContext {
+  // When the answer is no longer wanted.
+  absl::Time deadline = absl::InfiniteFuture();
+  // Whether the caller went away. Empty: it cannot. Called from the thread of the handler.
+  std::function<bool()> caller_gone;
+  // Names the call in logs and in INTERNAL errors. May be empty.
+  std::string request_id;
+
+  bool Cancelled() const { return caller_gone && caller_gone(); }
+  bool Expired() const { return deadline != absl::InfiniteFuture() && absl::Now() >= deadline; }
+  // Whether work on the answer should stop.
+  bool Stopped() const { return Cancelled() || Expired(); }
+};
+
+}  // namespace sliceplan::rpc
+
+#endif  // SLICEPLAN_SERVER_RPC_CALL_CONTEXT_H_

@@ -1,0 +1,141 @@
+#include "server/rpc/errors.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/google/rpc/error_details.pb.h"
+#include "server/rpc/text.h"
+
+namespace sliceplan::rpc {
+namespace {
+
+constexpr size_t kMaxFieldBytes = 160;
+constexpr size_t kMaxDescriptionBytes = 400;
+constexpr size_t kMaxMetadataValueBytes = 200;
+constexpr size_t kMaxNameBytes = 128;
+
+google::rpc::Status StatusOf(absl::StatusCode code, absl::string_view message) {
+  google::rpc::Status status;
+  status.set_code(static_cast<int32_t>(code));
+  status.set_message(Printable(message, kMaxMessageBytes));
+  return status;
+}
+
+// Packs with a fixed order of map entries: the same error has the same bytes.
+void AddDetail(google::rpc::Status& status, const google::protobuf::Message& detail) {
+  google::protobuf::Any& any = *status.add_details();
+  any.set_type_url(absl::StrCat("type.googleapis.com/", detail.GetDescriptor()->full_name()));
+  google::protobuf::io::StringOutputStream stream(any.mutable_value());
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  detail.SerializeToCodedStream(&coded);
+}
+
+void AddErrorInfo(google::rpc::Status& status, absl::string_view reason, const ErrorMetadata& metadata = {}) {
+  google::rpc::ErrorInfo info;
+  info.set_reason(std::string(reason));
+  info.set_domain(std::string(kErrorDomain));
+  for (const auto& [key, value] : metadata) (*info.mutable_metadata())[key] = Printable(value, kMaxMetadataValueBytes);
+  AddDetail(status, info);
+}
+
+// "slice.topology: ...", or the sentence alone when the request as a whole is meant.
+std::string Line(const FieldError& error) {
+  return error.field.empty() ? error.description : absl::StrCat(error.field, ": ", error.description);
+}
+
+std::string MessageOf(const std::vector<FieldError>& errors) {
+  if (errors.size() == 1) return Line(errors[0]);
+  std::string message = absl::StrCat(errors.size(), " problems. ");
+  for (size_t i = 0; i < errors.size() && message.size() <= kMaxMessageBytes; ++i) {
+    absl::StrAppend(&message, i == 0 ? "" : " | ", Line(errors[i]));
+  }
+  return message;
+}
+
+}  // namespace
+
+Result InvalidArgument(const std::vector<FieldError>& errors) {
+  google::rpc::Status status = StatusOf(absl::StatusCode::kInvalidArgument, MessageOf(errors));
+  google::rpc::BadRequest bad_request;
+  // Leaves room for the ErrorInfo with its counts, which is below this size.
+  constexpr size_t kErrorInfoBytes = 320;
+  size_t free_bytes = kMaxStatusBytes - kErrorInfoBytes - status.ByteSizeLong();
+  for (const FieldError& error : errors) {
+    if (static_cast<size_t>(bad_request.field_violations_size()) == kMaxViolations) break;
+    google::rpc::BadRequest::FieldViolation violation;
+    violation.set_field(Printable(error.field, kMaxFieldBytes));
+    violation.set_description(Printable(error.description, kMaxDescriptionBytes));
+    constexpr size_t kFramingBytes = 8;
+    const size_t needed_bytes = violation.ByteSizeLong() + kFramingBytes;
+    if (needed_bytes > free_bytes) break;
+    free_bytes -= needed_bytes;
+    *bad_request.add_field_violations() = std::move(violation);
+  }
+  const bool one_reason = std::all_of(errors.begin(), errors.end(),
+                                      [&](const FieldError& error) { return error.reason == errors[0].reason; });
+  ErrorMetadata metadata = {{"violation_count", absl::StrCat(errors.size())}};
+  if (static_cast<size_t>(bad_request.field_violations_size()) < errors.size()) {
+    metadata.emplace_back("listed_violation_count", absl::StrCat(bad_request.field_violations_size()));
+  }
+  AddDetail(status, bad_request);
+  AddErrorInfo(status, one_reason ? absl::string_view(errors[0].reason) : "INVALID_REQUEST", metadata);
+  return Result(std::move(status));
+}
+
+Result NotFound(absl::string_view type, absl::string_view name, absl::string_view sentence, absl::string_view reason,
+                absl::string_view field) {
+  google::rpc::Status status =
+      StatusOf(absl::StatusCode::kNotFound, field.empty() ? std::string(sentence) : absl::StrCat(field, ": ", sentence));
+  google::rpc::ResourceInfo resource;
+  resource.set_resource_type(std::string(type));
+  resource.set_resource_name(Printable(name, kMaxNameBytes));
+  resource.set_description(Printable(sentence, kMaxDescriptionBytes));
+  AddDetail(status, resource);
+  AddErrorInfo(status, reason, {{"field", std::string(field)}, {"name", std::string(name)}});
+  return Result(std::move(status));
+}
+
+Result Unimplemented(absl::string_view method, absl::string_view sentence) {
+  google::rpc::Status status = StatusOf(absl::StatusCode::kUnimplemented, sentence);
+  AddErrorInfo(status, "NOT_IMPLEMENTED_YET", {{"method", std::string(method)}});
+  return Result(std::move(status));
+}
+
+Result Overloaded(absl::Duration retry_delay) {
+  const int64_t milliseconds = absl::ToInt64Milliseconds(retry_delay);
+  google::rpc::Status status = StatusOf(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("The server has more work than it can answer in time; try again in ", milliseconds, " ms."));
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(milliseconds / 1000);
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(milliseconds % 1000 * 1'000'000));
+  AddDetail(status, retry);
+  AddErrorInfo(status, "OVERLOADED", {{"retry_delay_ms", absl::StrCat(milliseconds)}});
+  return Result(std::move(status));
+}
+
+Result Draining() {
+  return Result(StatusOf(absl::StatusCode::kUnavailable, "The server is shutting down; another replica will answer."));
+}
+
+Result DeadlineExceeded() {
+  return Result(StatusOf(absl::StatusCode::kDeadlineExceeded, "The deadline passed before the answer was ready."));
+}
+
+Result Cancelled() { return Result(StatusOf(absl::StatusCode::kCancelled, "The caller cancelled the call.")); }
+
+Result Internal(absl::string_view request_id, absl::string_view log_text) {
+  google::rpc::Status status =
+      StatusOf(absl::StatusCode::kInternal,
+               absl::StrCat("The server failed on this request. Its log has the cause under the request id ",
+                            request_id.empty() ? absl::string_view("(none)") : request_id, "."));
+  AddErrorInfo(status, "ENGINE_ERROR", {{"request_id", std::string(request_id)}});
+  return Result(std::move(status), std::string(log_text));
+}
+
+}  // namespace sliceplan::rpc

@@ -1,0 +1,144 @@
+#include "server/rpc/server.h"
+
+#include <arpa/inet.h>
+
+#include <chrono>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpc/grpc.h"
+#include "grpcpp/ext/channelz_service_plugin.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/server_builder_option.h"
+#include "grpcpp/resource_quota.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "server/rpc/call_log.h"
+#include "server/rpc/services.h"
+
+namespace sliceplan::rpc {
+namespace {
+
+constexpr int kMaxPort = 65535;
+
+// libgrpc++_reflection adds itself to every server by being linked; this takes it out again.
+class WithoutReflection : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    const std::string reflection = grpc::reflection::ProtoServerReflectionPlugin().name();
+    plugins->erase(std::remove_if(plugins->begin(), plugins->end(),
+                                  [&](const auto& plugin) { return plugin->name() == reflection; }),
+                   plugins->end());
+  }
+};
+
+bool IsLoopback(const std::string& address) {
+  if (address == "localhost") return true;
+  in_addr v4;
+  if (inet_pton(AF_INET, address.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  return inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+absl::Status Check(const ServerOptions& options) {
+  if (options.port < 0 || options.port > kMaxPort) {
+    return absl::InvalidArgumentError(absl::StrCat("--port must be 0 to ", kMaxPort, "; it is ", options.port));
+  }
+  if (!options.insecure_any_address && !IsLoopback(options.address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--address=", options.address,
+                     " is reachable from other machines and this server speaks plaintext; "
+                     "say --insecure_any_address if the network in front of it is trusted"));
+  }
+  if (options.max_message_bytes < 1 || options.max_concurrent_streams < 1) {
+    return absl::InvalidArgumentError("limits must be positive");
+  }
+  if (options.default_deadline <= absl::ZeroDuration() || options.max_deadline < options.default_deadline) {
+    return absl::InvalidArgumentError("--default_deadline must be positive and at most --max_deadline");
+  }
+  return absl::OkStatus();
+}
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(
+      std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
+}
+
+void ApplyLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  grpc::ResourceQuota quota("server");
+  quota.Resize(options.memory_quota_bytes);
+  builder.SetResourceQuota(quota);
+  const std::pair<const char*, int> arguments[] = {
+      // A second server on the same port fails at start instead of taking half of the calls.
+      {GRPC_ARG_ALLOW_REUSEPORT, 0},
+      {GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams},
+      {GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time)},
+      {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout)},
+      {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, Milliseconds(options.min_ping_interval)},
+      {GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(options.max_connection_age)},
+      {GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace)},
+  };
+  for (const auto& [key, value] : arguments) builder.AddChannelArgument(key, value);
+}
+
+WorkerPoolOptions PoolOptions(const ServerOptions& options) {
+  WorkerPoolOptions pool;
+  pool.thread_count = options.worker_threads > 0 ? options.worker_threads : UsableCpuCount();
+  pool.target_wait = options.target_wait;
+  return pool;
+}
+
+}  // namespace
+
+Server::Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log)
+    : pool_(PoolOptions(options)), dispatcher_(options, log, &pool_), services_(MakeServices(*methods, dispatcher_)) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MethodTable* methods,
+                                                      const JsonLog* log) {
+  if (const absl::Status status = Check(options); !status.ok()) return status;
+  std::unique_ptr<Server> server(new Server(options, methods, log));
+  if (const absl::Status status = server->Listen(options, *methods, log); !status.ok()) return status;
+  return server;
+}
+
+absl::Status Server::Listen(const ServerOptions& options, const MethodTable& methods, const JsonLog* log) {
+  grpc::EnableDefaultHealthCheckService(true);
+  if (options.channelz) grpc::channelz::experimental::InitChannelzService();
+  grpc::ServerBuilder builder;
+  if (!options.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
+  ApplyLimits(options, builder);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeCallLog(log));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  for (const auto& service : services_) builder.RegisterService(service.get());
+  const bool v6 = absl::StrContains(options.address, ":");
+  const std::string target =
+      absl::StrCat(v6 ? "[" : "", options.address, v6 ? "]" : "", ":", options.port);
+  builder.AddListeningPort(target, grpc::InsecureServerCredentials(), &port_);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port_ == 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", target));
+  grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
+  for (const std::string& service : methods.ServiceNames()) health->SetServingStatus(service, true);
+  return absl::OkStatus();
+}
+
+Server::~Server() { Shutdown(absl::ZeroDuration()); }
+
+void Server::BeginDrain() { server_->GetHealthCheckService()->Shutdown(); }
+
+void Server::Shutdown(absl::Duration grace) {
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(grace));
+  pool_.Stop();
+}
+
+}  // namespace sliceplan::rpc

@@ -1,0 +1,51 @@
+// The gRPC server: listener, limits, health, reflection, worker pool, and an end without failed calls.
+#ifndef SLICEPLAN_SERVER_RPC_SERVER_H_
+#define SLICEPLAN_SERVER_RPC_SERVER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/server.h"
+#include "server/rpc/dispatcher.h"
+#include "server/rpc/json_log.h"
+#include "server/rpc/method_table.h"
+#include "server/rpc/server_options.h"
+#include "server/rpc/worker_pool.h"
+
+namespace sliceplan::rpc {
+
+class Server {
+ public:
+  // Listens and serves. `methods` and `log` must outlive the server. INVALID_ARGUMENT for options that make no sense or
+  // are unsafe; UNAVAILABLE when the port is taken.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MethodTable* methods,
+                                                       const JsonLog* log);
+  // Shuts down without grace.
+  ~Server();
+
+  int port() const { return port_; }
+
+  // Says NOT_SERVING to health checks of every service; serves on, so that callers can go elsewhere first.
+  void BeginDrain();
+  // Closes the listener, lets running calls end for at most `grace`, cancels the rest, and returns when all have ended.
+  void Shutdown(absl::Duration grace);
+
+  const WorkerPool& pool() const { return pool_; }
+
+ private:
+  Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log);
+
+  absl::Status Listen(const ServerOptions& options, const MethodTable& methods, const JsonLog* log);
+
+  WorkerPool pool_;
+  Dispatcher dispatcher_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace sliceplan::rpc
+
+#endif  // SLICEPLAN_SERVER_RPC_SERVER_H_
