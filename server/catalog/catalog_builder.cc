@@ -183,7 +183,8 @@ void CatalogBuilder::AddModels(const SourceFile& file, v1::Models models,
 absl::StatusOr<std::shared_ptr<const Catalog>> CatalogBuilder::Build() {
   // The constructor is private.
   std::shared_ptr<Catalog> catalog(new Catalog());
-  catalog->version_ = Version();
+  ContentHash hash;
+  for (const auto& [key, located] : prices_) hash.Add(located.record.SerializeAsString());
   BuildAccelerators(*catalog);
   BuildSlices(*catalog);
   BuildGpuMachines(*catalog);
@@ -191,24 +192,20 @@ absl::StatusOr<std::shared_ptr<const Catalog>> CatalogBuilder::Build() {
   BuildModels(*catalog);
   BuildProfiles(*catalog);
   if (!problems_.empty()) return problems_.ToStatus();
-  return std::shared_ptr<const Catalog>(std::move(catalog));
-}
-
-std::string CatalogBuilder::Version() const {
-  ContentHash hash;
-  const auto add = [&hash](absl::string_view kind, const auto& records) {
-    hash.Add(kind);
-    // The schema has no maps, so the bytes of a message are always the same.
-    for (const auto& [key, located] : records) hash.Add(located.record.SerializeAsString());
+  // Of what was built, so that stating a derived field changes nothing. The schema has no maps: the bytes of a message are
+  // always the same.
+  const auto add_all = [&hash](const auto& records) {
+    for (const auto& record : records) hash.Add(record.SerializeAsString());
+    hash.Add("");
   };
-  add("accelerators", accelerators_);
-  add("slices", slices_);
-  add("rules", slice_rules_);
-  add("gpu_machines", gpu_machines_);
-  add("prices", prices_);
-  add("models", models_);
-  add("profiles", profiles_);
-  return hash.Digits();
+  for (const Accelerator& accelerator : catalog->accelerators_) hash.Add(accelerator.record.SerializeAsString());
+  add_all(catalog->slices_);
+  add_all(catalog->slice_rules_);
+  add_all(catalog->gpu_machines_);
+  add_all(catalog->models_);
+  add_all(catalog->calibration_profiles_);
+  catalog->version_ = hash.Digits();
+  return std::shared_ptr<const Catalog>(std::move(catalog));
 }
 
 void CatalogBuilder::BuildAccelerators(Catalog& catalog) {
@@ -217,7 +214,8 @@ void CatalogBuilder::BuildAccelerators(Catalog& catalog) {
     RecordProblems problems(problems_, located.file, absl::StrCat("accelerators ", id));
     Accelerator& accelerator = catalog.accelerators_.emplace_back();
     accelerator.spec = ToAcceleratorSpec(located.record, problems);
-    accelerator.pod_shape = hardware::ParseShape(located.record.interconnect().pod_shape()).value_or(hardware::Shape());
+    const std::optional<hardware::Shape> pod_shape = hardware::ParseShape(located.record.interconnect().pod_shape());
+    if (pod_shape.has_value()) accelerator.pod_shape = *pod_shape;
     if (NormalizeName(id) != id) problems.Add("id", "must be lower case, with hyphens for blanks");
     accelerator.record = std::move(located.record);
   }

@@ -55,7 +55,6 @@ class CatalogBuilder {
   void BuildProfiles(Catalog& catalog);
   // Reports the reference when there is no such accelerator.
   bool CheckAccelerator(absl::string_view id, RecordProblems& problems) const;
-  std::string Version() const;
 
   Problems problems_;
   int layer_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/catalog/embedded_files.h"
 
@@ -25,7 +26,7 @@ struct OwnedFile {
   std::string text;
 };
 
-// The .textproto and .json files below `directory`, by name.
+// The .textproto and .json files below `directory`, by name; hidden ones are left out.
 absl::StatusOr<std::vector<OwnedFile>> ReadDirectory(const std::string& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
@@ -35,6 +36,11 @@ absl::StatusOr<std::vector<OwnedFile>> ReadDirectory(const std::string& director
   fs::recursive_directory_iterator entry(directory, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     const fs::path& path = entry->path();
+    // A mounted Kubernetes ConfigMap keeps its files twice: behind links, and in a directory named "..date".
+    if (absl::StartsWith(path.filename().string(), ".")) {
+      entry.disable_recursion_pending();
+      continue;
+    }
     if (path.extension() != ".textproto" && path.extension() != ".json") continue;
     std::error_code ignored;
     if (!entry->is_regular_file(ignored)) continue;

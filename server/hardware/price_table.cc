@@ -14,9 +14,13 @@ namespace {
 constexpr absl::string_view kEveryRegion = "all";
 constexpr absl::string_view kUnnamedRegion = "unspecified";
 
-// Orders dates as text: a month alone counts as its first day, so that an exact day of the same month is newer.
-std::string DateKey(absl::string_view as_of) {
-  return as_of.size() == 7 ? absl::StrCat(as_of, "-01") : std::string(as_of);
+// 20260822. A month alone counts as its first day, so that a later day of the same month is newer.
+int DateNumber(absl::string_view as_of) {
+  int number = 0;
+  for (char c : as_of.substr(0, 10)) {
+    if (c != '-') number = number * 10 + (c - '0');
+  }
+  return as_of.size() == 7 ? number * 100 + 1 : number;
 }
 
 // How far a region is from "the United States", when the caller names none.
@@ -116,8 +120,8 @@ bool IsPriceDate(absl::string_view text) {
 PriceTable::PriceTable(std::vector<PriceRow> rows) : rows_(std::move(rows)) {
   std::stable_sort(rows_.begin(), rows_.end(), [](const PriceRow& a, const PriceRow& b) {
     return std::make_tuple(std::cref(a.accelerator), std::cref(a.provider), std::cref(a.region), a.price_model,
-                           DateKey(a.as_of)) < std::make_tuple(std::cref(b.accelerator), std::cref(b.provider),
-                                                               std::cref(b.region), b.price_model, DateKey(b.as_of));
+                           DateNumber(a.as_of)) < std::make_tuple(std::cref(b.accelerator), std::cref(b.provider),
+                                                               std::cref(b.region), b.price_model, DateNumber(b.as_of));
   });
   for (size_t i = 0; i < rows_.size(); ++i) {
     Range& range = ranges_.try_emplace(rows_[i].accelerator, Range{i, i}).first->second;
@@ -133,8 +137,8 @@ absl::Span<const PriceRow> PriceTable::RowsOf(absl::string_view accelerator) con
 
 PriceAnswer PriceTable::Resolve(const PriceQuery& query) const {
   const absl::Span<const PriceRow> rows = RowsOf(query.accelerator);
-  const std::string limit = query.as_of.empty() ? "" : DateKey(query.as_of);
-  const auto is_old_enough = [&limit](const PriceRow& row) { return limit.empty() || DateKey(row.as_of) <= limit; };
+  const int limit = query.as_of.empty() ? 0 : DateNumber(query.as_of);
+  const auto is_old_enough = [limit](const PriceRow& row) { return limit == 0 || DateNumber(row.as_of) <= limit; };
   // Rows of one offer stand together, oldest first, so the last that is old enough is the newest.
   const auto is_newest = [&](size_t i) {
     if (!is_old_enough(rows[i])) return false;

@@ -31,7 +31,7 @@ struct PriceQuery {
   absl::string_view provider;     // empty: any
   absl::string_view region;       // empty: the cheapest of the United States
   PriceModel price_model = PriceModel::kOnDemand;
-  absl::string_view as_of;  // rows not newer than this date; empty: the newest
+  absl::string_view as_of;  // rows not newer than this date, see IsPriceDate; empty: the newest
 };
 
 // Pointers into the table that was asked.
