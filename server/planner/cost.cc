@@ -1,12 +1,12 @@
 #include "server/planner/cost.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/planner/budget.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
 namespace {
 
-constexpr double kSecondsPerHour = 3600;
 constexpr double kTokensPerMillion = 1e6;
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 

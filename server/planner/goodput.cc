@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "server/planner/budget.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
 namespace {
 
-constexpr double kSecondsPerHour = 3600;
-constexpr double kSecondsPerDay = 86400;
 // Below, a job is told that it does not finish rather than given a wall time of ages.
 constexpr double kHopelessRatio = 1e-6;
 // Below, the reply warns.

@@ -110,8 +110,8 @@ bool CheckTensor(const Plan& plan, Check& check) {
   const int64_t context = plan[LogicalAxis::kContext];
   if (!plan.parallelism.sequence_parallel || context == 0) return true;
   const int64_t shards = SaturatingProduct(context, tensor);
-  return check(plan.workload.sequence_length % shards == 0,
-               [&] { return SequenceNotSharded(plan.workload.sequence_length, context, tensor); });
+  const int64_t sequence = plan.workload.sequence_length;
+  return check(sequence < 1 || sequence % shards == 0, [&] { return SequenceNotSharded(sequence, context, tensor); });
 }
 
 template <typename Check>
@@ -121,7 +121,7 @@ bool CheckContext(const Plan& plan, Check& check) {
   const bool causal = plan.workload.attention_mask == AttentionMask::kCausal;
   const int64_t chunks = causal ? kCausalChunksPerChip * context : context;
   return check(plan.workload.sequence_length % chunks == 0,
-               [&] { return ContextNotDivisible(plan.workload.sequence_length, plan.parallelism, context, chunks); });
+               [&] { return ContextNotDivisible(sequence, plan.parallelism, context, chunks); });
 }
 
 template <typename Check>

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "server/hardware/slice.h"
 #include "server/hardware/violation.h"
 #include "server/planner/model_divisors.h"
 #include "server/planner/parallelism.h"
+#include "server/planner/training_estimate.h"
 #include "server/planner/training_job.h"
 #include "server/transformer/operations.h"
 
@@ -25,14 +25,6 @@ inline constexpr int32_t kMaxMicrobatches = 1 << 20;
 struct LegalityOptions {
   bool allow_idle_chips = false;  // fewer chips than the slice has
   bool allow_padding = false;     // heads and experts that divide unevenly
-};
-
-// Something that was rounded up to divide evenly, or copied.
-struct Padding {
-  absl::string_view what;  // "vocabulary", "query heads", "KV heads (copied)", ...
-  int64_t original_count = 0;
-  int64_t padded_count = 0;
-  std::string sentence;
 };
 
 // Adds one violation for everything that is wrong, and to `notes` a sentence for everything that is uneven, copied,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "server/hardware/slice.h"
 #include "server/planner/parallelism.h"
 #include "server/planner/training_job.h"
@@ -69,6 +70,7 @@ struct Bottleneck {
   double share_ratio = 0;  // of the roofline lower bound's ideal: busy seconds of this resource over the step
   StepResource next_resource = StepResource::kHbm;
   double next_share_ratio = 0;
+  std::string sentence;  // what binds, with numbers
 };
 
 // Tokens per chip that each strategy needs on this slice to be compute-bound, beside this job's own.
@@ -106,16 +108,33 @@ struct Energy {
   std::optional<double> total_kilowatt_hours;
 };
 
+// One field of the request changed: path in proto names, value as in proto3 JSON without quotes.
+struct FieldChange {
+  std::string field;
+  std::string value;
+};
+
 struct Advice {
   std::string code;      // UPPER_SNAKE
   std::string sentence;  // with numbers
   double step_time_ratio = 1;   // new over old expected step time, when it changes
   int64_t memory_bytes = 0;     // change of used bytes per chip
+  std::vector<FieldChange> changes;
 };
 
 // The smallest change that makes the job fit.
 struct Fix {
   std::string code;
+  std::string sentence;
+  std::vector<FieldChange> changes;
+  std::optional<double> expected_seconds;  // step time afterwards, where it was computed
+};
+
+// Something that was rounded up to divide evenly, or copied (legality.h).
+struct Padding {
+  absl::string_view what;  // "vocabulary", "query heads", "KV heads (copied)", "layers (uneven)", ...
+  int64_t original_count = 0;
+  int64_t padded_count = 0;
   std::string sentence;
 };
 
@@ -135,6 +154,7 @@ struct TrainingEstimate {
 
   Parallelism parallelism;
   std::vector<AxisPlacement> mapping;
+  std::vector<Padding> paddings;
   int64_t chip_count = 0;           // paid for
   int64_t idle_chip_count = 0;
   RematPolicy remat_policy = RematPolicy::kNone;
