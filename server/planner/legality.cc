@@ -120,7 +120,8 @@ bool CheckContext(const Plan& plan, Check& check) {
   if (context <= 1) return true;
   const bool causal = plan.workload.attention_mask == AttentionMask::kCausal;
   const int64_t chunks = causal ? kCausalChunksPerChip * context : context;
-  return check(plan.workload.sequence_length % chunks == 0,
+  const int64_t sequence = plan.workload.sequence_length;
+  return check(sequence < 1 || sequence % chunks == 0,
                [&] { return ContextNotDivisible(sequence, plan.parallelism, context, chunks); });
 }
 
