@@ -67,6 +67,7 @@ constexpr NumberField kNumbers[] = {
     {"dense_high_ratio", &EfficiencyProfile::dense_high_ratio, Range::kNotNegative},
     {"expert_low_ratio", &EfficiencyProfile::expert_low_ratio, Range::kNotNegative},
     {"expert_high_ratio", &EfficiencyProfile::expert_high_ratio, Range::kNotNegative},
+    {"gathered_layer_count", &EfficiencyProfile::gathered_layer_count, Range::kAtLeastOne},
     {"reserved_hbm_ratio", &EfficiencyProfile::reserved_hbm_ratio, Range::kNotNegative},
     {"reserved_hbm_bytes", &EfficiencyProfile::reserved_hbm_bytes, Range::kNotNegative},
 };

@@ -128,23 +128,31 @@ double AddMatmul(const WeightMatmul& matmul, const LayerOperations& layer, const
   return shape.wide_bytes * rows * n / (row ? shape.hidden_shards : 1);
 }
 
-void AddAttention(const transformer::SoftmaxAttention& softmax, const Shape& shape, const RematPlan& remat,
+void AddAttention(const TrainingJob& job, const LayerOperations& layer, const Shape& shape, const RematPlan& remat,
                   LayerLoad& load) {
+  const transformer::SoftmaxAttention& softmax = layer.softmax;
   const double heads = std::ceil(softmax.query_head_count / shape.tensor);
   const double kv_heads = std::ceil(softmax.kv_head_count / shape.tensor);
   const double query_key_width = softmax.qk_head_dim;
   const double value_width = softmax.value_head_dim;
   const double queries = shape.tokens;
-  const double keys = AverageKeys(shape.sequence_length, softmax.window, softmax.chunk, shape.causal);
-  load.attention_flops = 2 * queries * keys * heads * (query_key_width + value_width);
+  const double keys =
+      transformer::AverageKeys(softmax, job.workload.sequence_length, job.workload.attention_mask);
+  const double scan_flops = layer.has_scan ? layer.scan.flops_per_token : 0;
+  load.attention_flops =
+      queries * heads / softmax.query_head_count *
+      (transformer::AttentionFlops(layer, job.workload.sequence_length, job.workload.attention_mask) - scan_flops);
   load.attention_kernel_flops = load.attention_flops;
   if (shape.calibrated) {
     double kernel_keys = shape.causal ? (shape.sequence_length + shape.attention_block) / 2 : shape.sequence_length;
     if (softmax.window > 0) kernel_keys = std::min(kernel_keys, softmax.window + shape.window_block);
     if (softmax.chunk > 0) kernel_keys = std::min(kernel_keys, (softmax.chunk + shape.attention_block) / 2);
+    if (softmax.selected_key_count > 0) kernel_keys = std::min<double>(kernel_keys, softmax.selected_key_count);
     kernel_keys = std::max(kernel_keys, keys);
+    const double exact_flops = 2 * queries * keys * heads * (query_key_width + value_width);
     load.attention_kernel_flops =
-        2 * queries * kernel_keys * heads * (PadTo(query_key_width, shape.mxu) + PadTo(value_width, shape.mxu));
+        2 * queries * kernel_keys * heads * (PadTo(query_key_width, shape.mxu) + PadTo(value_width, shape.mxu)) +
+        std::max(0.0, load.attention_flops - exact_flops);
   }
   load.attention_bytes =
       shape.wide_bytes * queries * (heads + kv_heads) * (query_key_width + value_width);
@@ -206,7 +214,7 @@ void CountLayer(const TrainingJob& job, const LayerOperations& layer, const Shap
       case TensorPlacement::kOffloaded: load.offloaded_bytes += output_bytes; break;
     }
   }
-  if (layer.has_softmax) AddAttention(layer.softmax, shape, remat, load);
+  if (layer.has_softmax) AddAttention(job, layer, shape, remat, load);
   if (layer.has_scan) {
     GroupLoad& scan = load.groups[static_cast<size_t>(OpGroup::kScores)];
     const double flops = shape.tokens * layer.scan.flops_per_token / shape.tensor;
@@ -273,15 +281,6 @@ void CountEdge(const TrainingJob& job, const Shape& shape, EdgeLoad& edge) {
 }
 
 }  // namespace
-
-double AverageKeys(double sequence_length, double window, double chunk, bool causal) {
-  double keys = causal ? sequence_length / 2 : sequence_length;
-  if (window > 0 && window < sequence_length) {
-    keys = causal ? window - window * window / (2 * sequence_length) : std::min(2 * window, sequence_length);
-  }
-  if (chunk > 0 && chunk < sequence_length) keys = std::min(keys, causal ? chunk / 2 : chunk);
-  return keys;
-}
 
 void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load) {
   const Shape shape = ShapeOf(job, plan);

@@ -98,9 +98,6 @@ struct StepLoad {
   double permute_bytes = 0;           // pipeline: activations handed to the next stage
 };
 
-// Average keys that a query sees. Causal: half the sequence; windows and chunks as they fill up.
-double AverageKeys(double sequence_length, double window, double chunk, bool causal);
-
 // Fills `load` (reused between plans: no allocation after the first). Requires a legal plan.
 void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load);
 

@@ -11,6 +11,7 @@
 #include "server/hardware/slice.h"
 #include "server/planner/parallelism.h"
 #include "server/roofline/efficiency.h"
+#include "server/transformer/flops.h"
 #include "server/transformer/operations.h"
 
 namespace sliceplan::planner {
@@ -48,7 +49,7 @@ struct CustomRemat {
 
 enum class Optimizer { kAdamw, kAdafactor, kSgd, kMuon, kAdamw8Bit };
 enum class AttentionKernel { kFlash, kMaterialized };
-enum class AttentionMask { kCausal, kFull };
+using transformer::AttentionMask;
 
 struct TrainingPrecision {
   hardware::DataType compute = hardware::DataType::kBf16;

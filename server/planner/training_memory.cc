@@ -11,10 +11,8 @@ namespace {
 
 using hardware::BytesPerElement;
 
-// Logits and their gradient are held in fp32 while the loss is computed.
-constexpr double kLogitBytes = 4 + 4;
-// FSDP prefetches the next layer's weights while one is in use.
-constexpr double kGatheredLayers = 2;
+// Logits and their gradient in 16 bits: the fp32 softmax between them is fused away.
+constexpr double kLogitBytes = 2 + 2;
 // Larger than any real chip's memory by far; keeps sums of absurd requests inside int64.
 constexpr double kMaxBytes = 4e18;
 
@@ -80,8 +78,10 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   // Every device of a chip holds its own copy of the gathered layer.
   const double devices = job.slice.accelerator.devices_per_chip;
   const bool gathers = sharding.shard_count > 1 || precision.parameters != precision.compute;
+  const bool calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
+  const double gathered_layers = calibrated ? job.profile->gathered_layer_count : 1;
   const double gathered =
-      gathers ? (sharding.shard_count > 1 ? devices * kGatheredLayers : 1) * load.wide_bytes_per_element *
+      gathers ? (sharding.shard_count > 1 ? devices * gathered_layers : 1) * load.wide_bytes_per_element *
                     sums.largest_weights
               : 0;
   const double logits =
@@ -109,7 +109,7 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   use.buffers_bytes = ToBytes(buffers);
   use.capacity_bytes = job.slice.accelerator.AllocatableBytes().value_or(0);
   double reserve = 0;
-  if (job.mode == EstimationMode::kCalibrated && job.profile != nullptr) {
+  if (calibrated) {
     reserve = job.profile->reserved_hbm_bytes + job.profile->reserved_hbm_ratio * static_cast<double>(use.capacity_bytes);
   }
   use.reserve_bytes = ToBytes(reserve);

@@ -70,7 +70,8 @@ struct EfficiencyProfile {
   double expert_low_ratio = 0;
   double expert_high_ratio = 0;
 
-  // Memory that the runtime keeps: a share of HBM and a fixed part.
+  // Memory: layers whose gathered weights are alive at once, and what the runtime keeps, a share of HBM and a fixed part.
+  double gathered_layer_count = 1;
   double reserved_hbm_ratio = 0;
   double reserved_hbm_bytes = 0;
 };

@@ -1,0 +1,185 @@
+#include "server/planner/plan_evaluator.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sliceplan::planner {
+namespace {
+
+// Fewest operations run again first.
+constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
+    RematPolicy::kNone,           RematPolicy::kMinimalFlash, RematPolicy::kSaveDotWithContextExceptMlp,
+    RematPolicy::kMinimal,        RematPolicy::kSaveDotExceptMlp, RematPolicy::kSaveQkvProj,
+    RematPolicy::kFull};
+
+// Mappings whose full step time is compared, the best by traffic first.
+constexpr size_t kMappingsTimed = 3;
+
+// Bytes that every kind of collective moves in one step on the busiest stage; independent of the mapping.
+struct Traffic {
+  double weights = 0;
+  double tensor = 0;
+  double context = 0;
+  double expert = 0;
+  double pipeline = 0;
+  double dense_gradients = 0;
+  double expert_gradients = 0;
+};
+
+Traffic TrafficOf(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const StageSplit& stages) {
+  Traffic traffic;
+  const double microbatches = static_cast<double>(plan.MicrobatchesPerStep());
+  const double reduction_bytes = hardware::BytesPerElement(job.workload.precision.gradient_reduction);
+  const double shards = static_cast<double>(ShardingOf(plan.parallelism).shard_count);
+  const auto counts = stages.OfStage(0);
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    const LayerLoad& layer = load.layers[kind];
+    const double count = counts[kind] * microbatches;
+    double weights = 0;
+    for (const GroupLoad& group : layer.groups) weights += group.weight_count + group.expert_weight_count;
+    traffic.weights += 3 * count * load.wide_bytes_per_element * weights;
+    traffic.tensor += 4 * count * layer.tensor_block_count * layer.tensor_bytes;
+    traffic.context += 3 * count * layer.context_bytes;
+    traffic.expert += 4 * count * layer.expert_bytes;
+    traffic.dense_gradients += counts[kind] * reduction_bytes * layer.dense_parameter_count / shards;
+    traffic.expert_gradients += counts[kind] * reduction_bytes * layer.expert_parameter_count / shards;
+  }
+  traffic.pipeline = 2 * microbatches * load.permute_bytes;
+  return traffic;
+}
+
+// Seconds of all traffic laid end to end: what decides which mappings are worth timing.
+double TrafficSeconds(const Traffic& traffic, const PlanLaws& laws) {
+  return traffic.weights * laws.weights_gather.pipelined_seconds_per_byte +
+         traffic.tensor * laws.tensor_gather.pipelined_seconds_per_byte +
+         traffic.context * laws.context_gather.pipelined_seconds_per_byte +
+         traffic.expert * laws.expert_exchange.pipelined_seconds_per_byte +
+         traffic.pipeline * laws.pipeline_permute.pipelined_seconds_per_byte +
+         traffic.dense_gradients * laws.dense_gradient_reduce.pipelined_seconds_per_byte +
+         traffic.expert_gradients * laws.expert_gradient_reduce.pipelined_seconds_per_byte;
+}
+
+}  // namespace
+
+int64_t MicrobatchSize(const TrainingWorkload& workload, const Parallelism& parallelism, int32_t accumulation,
+                       int32_t microbatch_count) {
+  const int64_t parts = static_cast<int64_t>(parallelism.Degree(LogicalAxis::kData)) *
+                        parallelism.Degree(LogicalAxis::kFsdp) * parallelism.Degree(LogicalAxis::kExpert) *
+                        accumulation * microbatch_count;
+  return workload.global_batch_size % parts == 0 ? workload.global_batch_size / parts : 0;
+}
+
+const PlanLaws& EvaluatedPlan::laws() const { return mappings->laws[mapping_index]; }
+const MappedAxes& EvaluatedPlan::mapping() const { return mappings->mappings[mapping_index]; }
+
+void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
+  const std::vector<PlanLaws>& laws = evaluated.mappings->laws;
+  std::array<size_t, kMappingsTimed> best = {0, 0, 0};
+  size_t count = 1;
+  if (laws.size() > 1) {
+    const Traffic traffic = TrafficOf(job_, evaluated.plan, load_, stages_);
+    std::array<double, kMappingsTimed> seconds = {};
+    count = 0;
+    for (size_t i = 0; i < laws.size(); ++i) {
+      const double candidate = TrafficSeconds(traffic, laws[i]);
+      size_t at = count;
+      while (at > 0 && candidate < seconds[at - 1]) --at;
+      if (at == kMappingsTimed) continue;
+      count = std::min(count + 1, kMappingsTimed);
+      for (size_t k = count - 1; k > at; --k) {
+        seconds[k] = seconds[k - 1];
+        best[k] = best[k - 1];
+      }
+      seconds[at] = candidate;
+      best[at] = i;
+    }
+  }
+  for (size_t k = 0; k < count; ++k) {
+    const StepTimes times = TimeStep(job_, evaluated.plan, load_, laws[best[k]], stages_, details_);
+    if (k == 0 || times.expected_seconds < evaluated.times.expected_seconds) {
+      evaluated.times = times;
+      evaluated.mapping_index = best[k];
+    }
+  }
+}
+
+bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
+                              EvaluatedPlan& best) {
+  const bool whole_layer =
+      job_.mode == EstimationMode::kCalibrated && job_.profile != nullptr && job_.profile->whole_layer_recompute;
+  EvaluatedPlan candidate = base;
+  StepPlan& plan = candidate.plan;
+  plan.remat_policy = policy;
+  plan.remat = PlanRemat(policy, job_.workload, whole_layer);
+  plan.gradient_accumulation = accumulation;
+  const Parallelism& parallelism = plan.parallelism;
+  const bool pipelined = parallelism.Degree(LogicalAxis::kPipeline) > 1;
+  plan.microbatch_count = parallelism.microbatch_count;
+  if (plan.microbatch_count == 0) {
+    plan.microbatch_count = pipelined ? static_cast<int32_t>(std::min<int64_t>(
+                                            MicrobatchSize(job_.workload, parallelism, accumulation, 1), 1 << 20))
+                                      : 1;
+  }
+  if (plan.microbatch_count < 1) return false;
+  plan.microbatch_size = MicrobatchSize(job_.workload, parallelism, accumulation, plan.microbatch_count);
+  if (plan.microbatch_size < 1) return false;
+
+  CountStep(job_, plan, load_);
+  candidate.memory = FullestStageMemory(job_, plan, load_, stages_);
+  candidate.fits = candidate.memory.headroom_bytes >= 0;
+  const bool first = best.mappings == nullptr;
+  if (!candidate.fits && !first && (best.fits || candidate.memory.headroom_bytes <= best.memory.headroom_bytes)) {
+    return false;
+  }
+  ChooseMapping(candidate);
+  ++evaluated_count_;
+  const bool better = first || (candidate.fits && !best.fits) ||
+                      (candidate.fits == best.fits &&
+                       (candidate.fits ? candidate.times.expected_seconds < best.times.expected_seconds : true));
+  if (better) best = std::move(candidate);
+  return better && best.fits;
+}
+
+absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated) {
+  absl::StatusOr<std::shared_ptr<const MappingSet>> mappings = mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips);
+  if (!mappings.ok()) return mappings.status();
+  EvaluatedPlan base;
+  base.plan.parallelism = parallelism;
+  base.mappings = *std::move(mappings);
+  SplitStages(*job_.model, parallelism, stages_);
+
+  EvaluatedPlan best;
+  const TrainingWorkload& workload = job_.workload;
+  const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
+  const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
+  int32_t accumulation = workload.gradient_accumulation.value_or(1);
+  while (true) {
+    bool cheapest_fits = false;
+    if (fixed_policy) {
+      TryPolicy(workload.remat_policy.value_or(RematPolicy::kFull), accumulation, base, best);
+      cheapest_fits = best.fits;
+    } else {
+      for (RematPolicy policy : kPoliciesByRecompute) {
+        if (!TryPolicy(policy, accumulation, base, best)) continue;
+        cheapest_fits = policy == RematPolicy::kNone;
+        break;
+      }
+    }
+    // More accumulation only pays where it saves recompute or makes the job fit.
+    if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
+    if (best.fits && best.plan.gradient_accumulation < accumulation) break;
+    if (accumulation > sequences / 2 || sequences % (accumulation * 2) != 0) break;
+    accumulation *= 2;
+  }
+  if (best.mappings == nullptr) return absl::InvalidArgumentError("the batch does not divide over the plan");
+  evaluated = std::move(best);
+  return absl::OkStatus();
+}
+
+void PlanEvaluator::Recount(const EvaluatedPlan& evaluated) {
+  SplitStages(*job_.model, evaluated.plan.parallelism, stages_);
+  CountStep(job_, evaluated.plan, load_);
+  TimeStep(job_, evaluated.plan, load_, evaluated.laws(), stages_, details_);
+}
+
+}  // namespace sliceplan::planner

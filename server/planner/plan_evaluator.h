@@ -1,0 +1,69 @@
+// One plan from its degrees to its time and memory: free choices (mapping, recompute, accumulation) made on the way.
+// Single estimates and searches share this code.
+#ifndef SLICEPLAN_SERVER_PLANNER_PLAN_EVALUATOR_H_
+#define SLICEPLAN_SERVER_PLANNER_PLAN_EVALUATOR_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "server/planner/mapping.h"
+#include "server/planner/plan_laws.h"
+#include "server/planner/stage_split.h"
+#include "server/planner/step_load.h"
+#include "server/planner/step_time.h"
+#include "server/planner/training_estimate.h"
+#include "server/planner/training_job.h"
+#include "server/planner/training_memory.h"
+
+namespace sliceplan::planner {
+
+struct EvaluatedPlan {
+  StepPlan plan;
+  std::shared_ptr<const MappingSet> mappings;
+  size_t mapping_index = 0;
+  StepTimes times;
+  MemoryUse memory;  // of the fullest stage
+  bool fits = false;
+
+  const PlanLaws& laws() const;
+  const MappedAxes& mapping() const;
+};
+
+// Evaluates plans of one job, which must outlive it. Not thread-safe: holds the working memory of one evaluation.
+class PlanEvaluator {
+ public:
+  PlanEvaluator(const TrainingJob& job, MappingCache& mappings) : job_(job), mappings_(mappings) {}
+
+  // Requires a legal plan. Free choices: the mapping with the shortest step, then the recompute policy and accumulation
+  // that give the shortest step of those that fit, simplest first among equals. When nothing fits, the choice with the
+  // least shortfall. INVALID_ARGUMENT: the degrees cannot be placed on the slice, or the given mapping is wrong.
+  // FAILED_PRECONDITION: a network figure that the plan needs is not public.
+  absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated);
+
+  // Counts, stages and times of the last evaluated plan once more, for its breakdown.
+  void Recount(const EvaluatedPlan& evaluated);
+
+  const StepLoad& load() const { return load_; }
+  const StageSplit& stages() const { return stages_; }
+  const StepDetails& details() const { return details_; }
+  int64_t evaluated_count() const { return evaluated_count_; }
+
+ private:
+  bool TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, EvaluatedPlan& best);
+  void ChooseMapping(EvaluatedPlan& evaluated);
+
+  const TrainingJob& job_;
+  MappingCache& mappings_;
+  StepLoad load_;
+  StageSplit stages_;
+  StepDetails details_;
+  int64_t evaluated_count_ = 0;
+};
+
+// Sequences of one microbatch on one data shard, or 0 when the batch does not divide.
+int64_t MicrobatchSize(const TrainingWorkload& workload, const Parallelism& parallelism, int32_t accumulation,
+                       int32_t microbatch_count);
+
+}  // namespace sliceplan::planner
+
+#endif  // SLICEPLAN_SERVER_PLANNER_PLAN_EVALUATOR_H_
