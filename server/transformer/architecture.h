@@ -2,6 +2,8 @@
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_ARCHITECTURE_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_ARCHITECTURE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -114,6 +116,8 @@ struct Layer {
   FeedForward feed_forward;
   Norms norms;
   bool parallel_block = false;  // attention and MLP read the same input and are summed
+  // Width of an input that each token has for this layer alone (Gemma 4 small): gated in, projected out, normed; 0: none.
+  int32_t per_layer_input_dim = 0;
   int64_t extra_parameter_count = 0;  // small learned vectors that no other field covers (layer scalars, ...)
   bool operator==(const Layer&) const = default;
 };
@@ -124,14 +128,48 @@ struct LayerGroup {
   std::vector<Layer> layers;
 };
 
-// Bytes of stored weights by tensor class when the checkpoint is quantised; unset means the default of the request.
+// Which rule of a quantised checkpoint a weight falls under.
+enum class WeightClass {
+  kAttention, kDenseFeedForward, kExpert, kSharedExpert, kRouter, kHead, kEmbedding, kMtpProjection,
+  kPerLayerInput,  // and the projections of a narrower embedding
+};
+inline constexpr size_t kWeightClassCount = 9;
+
+// How a quantised weight [rows = outputs, columns = inputs] is stored. One scale per block of block_rows x block_columns;
+// 0 rows or columns: the block spans the whole side.
+struct WeightFormat {
+  hardware::DataType dtype = hardware::DataType::kBf16;
+  int32_t block_rows = 0;
+  int32_t block_columns = 0;
+  double scale_bytes = 0;         // 0: no scales
+  double zero_point_bytes = 0;    // per block
+  double column_bytes = 0;        // per input column (the group index of activation-ordered GPTQ)
+  double tensor_scalar_bytes = 0; // scalars of the whole tensor (activation scale, scale of the scales, shape)
+};
+
+// A weight that the quantisation leaves in the checkpoint's format.
+struct UnquantizedWeight {
+  WeightClass weight_class = WeightClass::kHead;
+  std::string name;        // of the matmul (operations.h); empty: all of the class
+  int32_t layer = -1;      // index in the stack; -1: all layers
+};
+
+// How the checkpoint's matmul weights are stored when it is quantised. Classes that are not quantised keep
+// Architecture::checkpoint_dtype, and so do biases, norms and other vectors.
 struct Quantization {
-  std::string method;                  // "fp8", "mxfp4", "awq", ... as the config names it; empty: none
-  hardware::DataType linear_dtype = hardware::DataType::kBf16;   // weights of the quantised matmuls
-  double linear_scale_bytes_per_element = 0;                     // block or channel scales, spread over the elements
-  bool experts_only = false;           // only expert matmuls are quantised
-  bool quantizes_head = false;
-  bool quantizes_embedding = false;
+  std::string method;  // "fp8", "mxfp4", "awq", ... as the config names it; empty: none
+  std::array<bool, kWeightClassCount> quantized = {};        // by WeightClass
+  std::array<WeightFormat, kWeightClassCount> formats = {};  // of the quantised classes
+  std::vector<UnquantizedWeight> exceptions;  // by ascending layer
+
+  bool Quantizes(WeightClass weight_class) const { return quantized[static_cast<size_t>(weight_class)]; }
+  const WeightFormat& FormatOf(WeightClass weight_class) const { return formats[static_cast<size_t>(weight_class)]; }
+};
+
+// Values that a checkpoint stores and nobody trains.
+struct StoredBuffer {
+  std::string name;
+  int64_t count = 0;
 };
 
 struct Architecture {
@@ -142,6 +180,8 @@ struct Architecture {
   int32_t embedding_dim = 0;           // 0: hidden_dim; otherwise projected in and out
   int32_t learned_position_count = 0;  // rows of a learned position table
   bool embedding_norm = false;
+  // Rows of the table that holds the per-layer inputs of all layers side by side; 0: none.
+  int32_t per_layer_vocab_size = 0;
   bool head_bias = false;
   Norms final_norm = {1, false, true};
   std::vector<LayerGroup> layer_groups;
@@ -149,7 +189,11 @@ struct Architecture {
   Layer mtp_layer;
   bool mtp_shares_embeddings = true;
   int32_t max_position_count = 0;      // context limit of the config; 0: none stated
+  // What its checkpoint holds.
+  hardware::DataType checkpoint_dtype = hardware::DataType::kBf16;  // of everything that is not quantised
   Quantization quantization;
+  bool stores_tied_table_twice = false;
+  std::vector<StoredBuffer> stored_buffers;
 
   int64_t LayerCount() const {
     int64_t count = 0;

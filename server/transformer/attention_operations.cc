@@ -125,6 +125,9 @@ void AddLatent(const LatentAttention& attention, int64_t hidden_dim, LayerOperat
         Projection("indexer.wk", SavedTensor::kNone, TensorSplit::kNone, hidden_dim, attention.indexer_head_dim, 0));
     matmuls.push_back(Projection("indexer.weights_proj", SavedTensor::kNone, TensorSplit::kNone, hidden_dim,
                                  attention.indexer_head_count, 0));
+    // Like a router, it weighs and is kept in full precision.
+    matmuls.back().weight_class = WeightClass::kRouter;
+    matmuls.back().low_precision_allowed = false;
     operations.norm_parameter_count += 2 * static_cast<int64_t>(attention.indexer_head_dim);  // weight and bias
     softmax.selected_key_count = attention.indexer_top_k;
     softmax.indexer_head_count = attention.indexer_head_count;

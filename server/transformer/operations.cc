@@ -1,5 +1,6 @@
 #include "server/transformer/operations.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr double kNormPasses = 2;
 constexpr double kAdditionPasses = 3;
 constexpr double kParallelAdditionPasses = 5;
+// A gate reads its input and what it multiplies, and writes the product.
+constexpr double kGatePasses = 3;
 // A multi-token-prediction layer norms the hidden state, the embedding and its own output.
 constexpr int64_t kMtpNorms = 3;
 
@@ -28,6 +31,28 @@ double HiddenElements(const Layer& layer, int64_t hidden_dim) {
   const double additions =
       layer.parallel_block && sublayers == 2 ? kParallelAdditionPasses : kAdditionPasses * sublayers;
   return static_cast<double>(hidden_dim) * (kNormPasses * layer.norms.count + additions);
+}
+
+// The table of per-layer inputs, a projection of the embedding to the same width, and a norm of one layer's part.
+void AddPerLayerInputs(const Architecture& architecture, ModelOperations& model) {
+  int64_t width = 0;
+  int64_t part = 0;
+  for (const LayerGroup& group : architecture.layer_groups) {
+    for (const Layer& layer : group.layers) {
+      width += static_cast<int64_t>(group.repeat_count) * layer.per_layer_input_dim;
+      part = std::max<int64_t>(part, layer.per_layer_input_dim);
+    }
+  }
+  if (width == 0) return;
+  model.embedding_parameter_count += architecture.per_layer_vocab_size * width;
+  WeightMatmul projection;
+  projection.name = "per_layer_model_projection";
+  projection.weight_class = WeightClass::kPerLayerInput;
+  projection.component = Component::kEmbedding;
+  projection.k = architecture.hidden_dim;
+  projection.n = width;
+  model.embedding_projections.push_back(projection);
+  model.final_norm_parameter_count += part;
 }
 
 void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
@@ -50,7 +75,7 @@ void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
   if (embedding_dim != hidden_dim) {
     WeightMatmul in;
     in.name = "project_in";
-    in.weight_class = WeightClass::kHead;
+    in.weight_class = WeightClass::kPerLayerInput;
     in.component = Component::kEmbedding;
     in.k = embedding_dim;
     in.n = hidden_dim;
@@ -58,11 +83,13 @@ void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
     out.name = "project_out";
     out.component = Component::kOutputHead;
     std::swap(out.k, out.n);
-    model.embedding_projections = {in, out};
+    model.embedding_projections.push_back(in);
+    model.embedding_projections.push_back(out);
   }
+  AddPerLayerInputs(architecture, model);
   Norms embedding_norm = architecture.final_norm;
   embedding_norm.count = architecture.embedding_norm ? 1 : 0;
-  model.final_norm_parameter_count =
+  model.final_norm_parameter_count +=
       NormParameters(architecture.final_norm, hidden_dim) + NormParameters(embedding_norm, hidden_dim);
 }
 
@@ -83,6 +110,26 @@ void AddMtp(const Architecture& architecture, ModelOperations& model) {
   norms.count = kMtpNorms;
   model.mtp.norm_parameter_count += NormParameters(norms, hidden_dim);
   model.mtp.hidden_elements_per_token += kNormPasses * kMtpNorms * static_cast<double>(hidden_dim);
+}
+
+void AddPerLayerInput(const Layer& layer, int64_t hidden_dim, LayerOperations& operations) {
+  if (layer.per_layer_input_dim == 0) return;
+  WeightMatmul gate;
+  gate.name = "per_layer_input_gate";
+  gate.weight_class = WeightClass::kPerLayerInput;
+  gate.component = Component::kOther;
+  gate.k = hidden_dim;
+  gate.n = layer.per_layer_input_dim;
+  WeightMatmul projection = gate;
+  projection.name = "per_layer_projection";
+  std::swap(projection.k, projection.n);
+  operations.matmuls.push_back(gate);
+  operations.matmuls.push_back(projection);
+  Norms norm = layer.norms;
+  norm.count = 1;
+  operations.norm_parameter_count += NormParameters(norm, hidden_dim);
+  operations.hidden_elements_per_token += (kNormPasses + kAdditionPasses) * static_cast<double>(hidden_dim) +
+                                          kGatePasses * layer.per_layer_input_dim;
 }
 
 // Index in `model.layers` of the kind equal to `layer`, added when new. `prototypes` runs beside `model.layers`.
@@ -108,6 +155,7 @@ LayerOperations OperationsOfLayer(const Layer& layer, int64_t hidden_dim) {
   operations.other_parameter_count = layer.extra_parameter_count;
   AddAttention(layer.attention, hidden_dim, operations);
   AddFeedForward(layer.feed_forward, hidden_dim, operations);
+  AddPerLayerInput(layer, hidden_dim, operations);
   return operations;
 }
 

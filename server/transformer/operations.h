@@ -3,6 +3,7 @@
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace sliceplan::transformer {
 // What a cost belongs to in replies.
 enum class Component { kEmbedding, kOutputHead, kAttentionProjections, kAttentionScores, kFeedForward, kRouter, kNorm, kMtp,
                        kOther };
+inline constexpr size_t kComponentCount = 9;
 
 // Which named tensor of the MaxText/JAX checkpoint policies an operation's output is.
 enum class SavedTensor { kNone, kQuery, kKeyValue, kContext, kOutProjection, kMlpUpGate, kMlpDown, kRouterOut };
@@ -21,9 +23,6 @@ enum class SavedTensor { kNone, kQuery, kKeyValue, kContext, kOutProjection, kMl
 // How tensor parallelism splits a weight: by its output dimension (the input is gathered), by its input dimension (the
 // output is reduced), or not at all (every chip of the tensor group holds and computes it whole).
 enum class TensorSplit { kNone, kColumn, kRow };
-
-// Which rule of a quantised checkpoint a weight falls under.
-enum class WeightClass { kAttention, kDenseFeedForward, kExpert, kSharedExpert, kRouter, kHead, kMtpProjection };
 
 // A matmul with a weight [k, n] applied to `rows_per_token` rows of each token. Experts: `expert_count` such weights, of
 // which each token visits `rows_per_token`.

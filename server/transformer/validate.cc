@@ -12,6 +12,7 @@ namespace sliceplan::transformer {
 namespace {
 
 constexpr int64_t kMaxNormCount = 16;
+constexpr int64_t kMaxPerLayerInput = int64_t{1} << 16;
 constexpr int64_t kMaxExtraParameters = int64_t{1} << 40;
 constexpr double kMaxCapacityFactor = 65536;
 constexpr int64_t kMaxPositions = int64_t{1} << 31;
@@ -176,6 +177,7 @@ void CheckLayer(const Layer& layer, Checker& check) {
     check.InRange("feed_forward.dense.ffn_dim", dense->ffn_dim, 1, kMaxDim);
   }
   if (const auto* moe = std::get_if<MixtureOfExperts>(&layer.feed_forward)) CheckMoe(*moe, check);
+  check.InRange("per_layer_input_dim", layer.per_layer_input_dim, 0, kMaxPerLayerInput);
   check.InRange("norms.count", layer.norms.count, 0, kMaxNormCount);
   check.InRange("extra_parameter_count", layer.extra_parameter_count, 0, kMaxExtraParameters);
 }
@@ -242,6 +244,7 @@ std::vector<hardware::Violation> Validate(const Architecture& architecture) {
   check.InRange("hidden_dim", architecture.hidden_dim, 1, kMaxDim);
   check.InRange("vocab_size", architecture.vocab_size, 1, kMaxDim);
   check.InRange("embedding_dim", architecture.embedding_dim, 0, kMaxDim);
+  check.InRange("per_layer_vocab_size", architecture.per_layer_vocab_size, 0, kMaxDim);
   check.InRange("learned_position_count", architecture.learned_position_count, 0, kMaxDim);
   check.InRange("final_norm.count", architecture.final_norm.count, 0, kMaxNormCount);
   check.InRange("max_position_count", architecture.max_position_count, 0, kMaxPositions);

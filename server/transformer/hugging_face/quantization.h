@@ -1,0 +1,19 @@
+// quantization_config: which weights a checkpoint holds in fewer bits, and what the scales take.
+#ifndef SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_QUANTIZATION_H_
+#define SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_QUANTIZATION_H_
+
+#include "server/transformer/architecture.h"
+#include "server/transformer/hugging_face/config.h"
+
+namespace sliceplan::transformer::hugging_face {
+
+// Reads `torch_dtype` or `dtype`; bf16 when absent.
+hardware::DataType ReadCheckpointDtype(Config& config);
+
+// Fills `quantization` from the object under `quantization_config`, if there is one. A method that is not understood is a
+// warning, and the weights then count in the checkpoint's format.
+void ReadQuantization(Config& config, Quantization& quantization);
+
+}  // namespace sliceplan::transformer::hugging_face
+
+#endif  // SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_QUANTIZATION_H_
