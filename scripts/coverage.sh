@@ -7,4 +7,4 @@ scripts/build.sh coverage
 find build/coverage -name '*.gcda' -delete
 scripts/run_tests.sh coverage
 gcovr --root . --filter server/ --filter client/ --exclude-throw-branches --print-summary \
-  --html-details build/coverage/report.html build/coverage
+  --txt - --html-details build/coverage/report.html build/coverage
