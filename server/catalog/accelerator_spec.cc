@@ -119,7 +119,8 @@ absl::flat_hash_map<absl::string_view, const v1::Figure*> ChosenFigures(const v1
     } else if (!figure.has_value()) {
       problems.Add(absl::StrCat(path, ".value"), "is required");
     } else if (!std::isfinite(figure.value()) || figure.value() < 0 || (figure.chosen() && figure.value() == 0)) {
-      problems.Add(absl::StrCat(path, ".value"), figure.chosen() ? "must be finite and above 0" : "must be finite and not negative");
+      problems.Add(absl::StrCat(path, ".value"),
+                   figure.chosen() ? "must be finite and above 0" : "must be finite and not negative");
     } else if (figure.chosen() && !chosen.emplace(figure.field(), &figure).second) {
       problems.Add(path, "is chosen twice");
     }
@@ -188,7 +189,8 @@ AcceleratorSpec ToAcceleratorSpec(const v1::AcceleratorRecord& record, RecordPro
   AcceleratorSpec spec;
   spec.name = record.id();
   const auto chosen = ChosenFigures(record, problems);
-  for (const auto& [field, figure] : chosen) Set(*figure, absl::StrCat("figures ", field), Targets().at(field), spec, problems);
+  for (const auto& [field, figure] : chosen)
+    Set(*figure, absl::StrCat("figures ", field), Targets().at(field), spec, problems);
 
   const auto value_of = [&chosen](absl::string_view field) -> std::optional<double> {
     const auto found = chosen.find(field);
@@ -197,9 +199,11 @@ AcceleratorSpec ToAcceleratorSpec(const v1::AcceleratorRecord& record, RecordPro
   // GPUs run fp32 matmuls on the tensor cores as tf32.
   if (!spec.fp32_flops_per_second) spec.fp32_flops_per_second = value_of("tf32_flops_per_second");
   const std::optional<double> measured_bf16 = value_of("measured_matmul_bf16_flops_per_second");
-  if (measured_bf16 && spec.bf16_flops_per_second) spec.sustained_matmul_ratio = *measured_bf16 / *spec.bf16_flops_per_second;
+  if (measured_bf16 && spec.bf16_flops_per_second)
+    spec.sustained_matmul_ratio = *measured_bf16 / *spec.bf16_flops_per_second;
   const std::optional<double> measured_fp8 = value_of("measured_matmul_fp8_flops_per_second");
-  if (measured_fp8 && spec.fp8_flops_per_second) spec.sustained_fp8_matmul_ratio = *measured_fp8 / *spec.fp8_flops_per_second;
+  if (measured_fp8 && spec.fp8_flops_per_second)
+    spec.sustained_fp8_matmul_ratio = *measured_fp8 / *spec.fp8_flops_per_second;
   std::optional<int32_t> devices_per_chip;
   if (const auto found = chosen.find("jax_devices_per_chip"); found != chosen.end()) {
     SetInteger(*found->second, "figures jax_devices_per_chip", devices_per_chip, problems);

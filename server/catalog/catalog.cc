@@ -35,8 +35,9 @@ AcceleratorLookup Catalog::FindAccelerator(absl::string_view name, absl::string_
     const std::string ids = absl::StrJoin(found->second, " or ", [](std::string* out, const Accelerator* accelerator) {
       absl::StrAppend(out, "\"", accelerator->record.id(), "\"");
     });
-    return {nullptr, Violation{std::string(field), absl::StrCat(Quoted(name), " could mean ", ids, "; name one of them."),
-                               "AMBIGUOUS_ACCELERATOR", Violation::Kind::kInvalid}};
+    return {nullptr,
+            Violation{std::string(field), absl::StrCat(Quoted(name), " could mean ", ids, "; name one of them."),
+                      "AMBIGUOUS_ACCELERATOR", Violation::Kind::kInvalid}};
   }
   // Ids come first, so that of equally near names the id is offered.
   std::vector<absl::string_view> names;
@@ -45,7 +46,8 @@ AcceleratorLookup Catalog::FindAccelerator(absl::string_view name, absl::string_
     names.insert(names.end(), accelerator.record.aliases().begin(), accelerator.record.aliases().end());
   }
   const std::string hint = DidYouMean(NearNames(name, names));
-  return {nullptr, Violation{std::string(field), absl::StrCat("There is no accelerator ", Quoted(name), hint.empty() ? "." : hint),
+  return {nullptr, Violation{std::string(field),
+                             absl::StrCat("There is no accelerator ", Quoted(name), hint.empty() ? "." : hint),
                              "UNKNOWN_ACCELERATOR", Violation::Kind::kNotFound}};
 }
 
@@ -58,7 +60,8 @@ ModelLookup Catalog::FindModel(absl::string_view name, absl::string_view field) 
     if (!model.hugging_face_name().empty()) names.push_back(model.hugging_face_name());
   }
   const std::string hint = DidYouMean(NearNames(name, names));
-  return {nullptr, Violation{std::string(field), absl::StrCat("There is no model preset ", Quoted(name), hint.empty() ? "." : hint),
+  return {nullptr, Violation{std::string(field),
+                             absl::StrCat("There is no model preset ", Quoted(name), hint.empty() ? "." : hint),
                              "UNKNOWN_MODEL", Violation::Kind::kNotFound}};
 }
 

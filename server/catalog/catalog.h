@@ -23,9 +23,9 @@ namespace sliceplan::catalog {
 struct Accelerator {
   v1::AcceleratorRecord record;
   hardware::AcceleratorSpec spec;
-  hardware::Shape pod_shape;                             // empty when unknown or not a torus
-  const v1::SliceRule* slice_rule = nullptr;             // nullptr: only the listed shapes are legal
-  std::vector<const v1::SliceRecord*> slices;            // TPU: ascending by chips
+  hardware::Shape pod_shape;                              // empty when unknown or not a torus
+  const v1::SliceRule* slice_rule = nullptr;              // nullptr: only the listed shapes are legal
+  std::vector<const v1::SliceRecord*> slices;             // TPU: ascending by chips
   std::vector<const v1::GpuMachineRecord*> gpu_machines;  // GPU
 };
 
@@ -49,9 +49,9 @@ struct SourceFile {
 
 class Catalog {
  public:
-  // Builds a snapshot from `base` and an operator's `overlay`, whose records replace those of the same key and add to the
-  // rest. INVALID_ARGUMENT lists every problem, one per line: file, record, field, what is wrong. Files that are neither
-  // .textproto nor referred to by one are ignored.
+  // Builds a snapshot from `base` and an operator's `overlay`, whose records replace those of the same key and add to
+  // the rest. INVALID_ARGUMENT lists every problem, one per line: file, record, field, what is wrong. Files that are
+  // neither .textproto nor referred to by one are ignored.
   static absl::StatusOr<std::shared_ptr<const Catalog>> Build(absl::Span<const SourceFile> base,
                                                               absl::Span<const SourceFile> overlay = {});
 

@@ -97,7 +97,7 @@ void CatalogBuilder::AddFile(const SourceFile& file,
     v1::Accelerators message;
     if (!Parse(file, message)) return;
     for (v1::AcceleratorRecord& record : *message.mutable_accelerators()) {
-      AddRecord(file, "accelerators", record.id(), std::move(record), accelerators_);
+      AddRecord(file, "accelerators", record.id(), record, accelerators_);
     }
   } else if (kind == "Slices") {
     v1::Slices message;
@@ -108,7 +108,7 @@ void CatalogBuilder::AddFile(const SourceFile& file,
     for (v1::PriceRecord& record : *message.mutable_prices()) {
       std::string key = absl::StrCat(record.provider(), " ", record.accelerator(), " ", record.region(), " ",
                                      v1::PriceModel_Name(record.price_model()), " ", record.as_of());
-      AddRecord(file, "prices", std::move(key), std::move(record), prices_);
+      AddRecord(file, "prices", std::move(key), record, prices_);
     }
   } else if (kind == "Models") {
     v1::Models message;
@@ -117,18 +117,19 @@ void CatalogBuilder::AddFile(const SourceFile& file,
     v1::CalibrationProfiles message;
     if (!Parse(file, message)) return;
     for (v1::CalibrationProfile& record : *message.mutable_profiles()) {
-      AddRecord(file, "profiles", record.name(), std::move(record), profiles_);
+      AddRecord(file, "profiles", record.name(), record, profiles_);
     }
   } else {
     problems_.Add(file.name, "", "",
-                  absl::StrCat("the comment \"", kKindLine, " ", kPackage, "KIND\" must come first, with KIND one of "
+                  absl::StrCat("the comment \"", kKindLine, " ", kPackage,
+                               "KIND\" must come first, with KIND one of "
                                "Accelerators, Slices, Prices, Models and CalibrationProfiles",
                                kind.empty() ? "" : "; it says ", kind));
   }
 }
 
 template <typename Record>
-void CatalogBuilder::AddRecord(const SourceFile& file, absl::string_view kind, std::string key, Record record,
+void CatalogBuilder::AddRecord(const SourceFile& file, absl::string_view kind, std::string key, Record& record,
                                Records<Record>& records) {
   auto [found, is_new] = records.try_emplace(std::move(key));
   Located<Record>& located = found->second;
@@ -147,14 +148,14 @@ void CatalogBuilder::AddSlices(const SourceFile& file, v1::Slices slices) {
   for (v1::SliceRecord& record : *slices.mutable_slices()) {
     ApplyDefaults(slices.defaults(), record);
     std::string key = absl::StrCat(record.accelerator(), " ", record.topology(), " ", record.machine_type());
-    AddRecord(file, "slices", std::move(key), std::move(record), slices_);
+    AddRecord(file, "slices", std::move(key), record, slices_);
   }
   for (v1::SliceRule& record : *slices.mutable_rules()) {
-    AddRecord(file, "rules", record.accelerator(), std::move(record), slice_rules_);
+    AddRecord(file, "rules", record.accelerator(), record, slice_rules_);
   }
   for (v1::GpuMachineRecord& record : *slices.mutable_gpu_machines()) {
     std::string key = absl::StrCat(record.accelerator(), " ", record.provider(), " ", record.machine_type());
-    AddRecord(file, "gpu_machines", std::move(key), std::move(record), gpu_machines_);
+    AddRecord(file, "gpu_machines", std::move(key), record, gpu_machines_);
   }
 }
 
@@ -176,7 +177,7 @@ void CatalogBuilder::AddModels(const SourceFile& file, v1::Models models,
       // Reported above; not again as missing.
       if (record.hugging_face_config().empty()) record.set_hugging_face_config("{}");
     }
-    AddRecord(file, "models", record.preset(), std::move(record), models_);
+    AddRecord(file, "models", record.preset(), record, models_);
   }
 }
 
@@ -192,8 +193,8 @@ absl::StatusOr<std::shared_ptr<const Catalog>> CatalogBuilder::Build() {
   BuildModels(*catalog);
   BuildProfiles(*catalog);
   if (!problems_.empty()) return problems_.ToStatus();
-  // Of what was built, so that stating a derived field changes nothing. The schema has no maps: the bytes of a message are
-  // always the same.
+  // Of what was built, so that stating a derived field changes nothing. The schema has no maps: the bytes of a message
+  // are always the same.
   const auto add_all = [&hash](const auto& records) {
     for (const auto& record : records) hash.Add(record.SerializeAsString());
     hash.Add("");
@@ -234,7 +235,8 @@ void CatalogBuilder::BuildAccelerators(Catalog& catalog) {
 
 bool CatalogBuilder::CheckAccelerator(absl::string_view id, RecordProblems& problems) const {
   if (accelerators_.contains(id)) return true;
-  problems.Add("accelerator", id.empty() ? "is required" : absl::StrCat("\"", id, "\" is not the id of an accelerator"));
+  problems.Add("accelerator",
+               id.empty() ? "is required" : absl::StrCat("\"", id, "\" is not the id of an accelerator"));
   return false;
 }
 
@@ -259,8 +261,8 @@ void CatalogBuilder::BuildSlices(Catalog& catalog) {
   for (const v1::SliceRecord& record : catalog.slices_) {
     by_id.at(record.accelerator())->slices.push_back(&record);
     absl::flat_hash_set<std::string> names;
-    for (const std::string* name : {&record.slice_name(), &record.cloud_tpu_accelerator_type(), &record.xpk_device_type(),
-                                    &record.maxtext_compile_topology()}) {
+    for (const std::string* name : {&record.slice_name(), &record.cloud_tpu_accelerator_type(),
+                                    &record.xpk_device_type(), &record.maxtext_compile_topology()}) {
       if (!name->empty()) names.insert(NormalizeName(*name));
     }
     for (const std::string& name : names) catalog.slices_by_name_[name].push_back(&record);

@@ -40,8 +40,9 @@ class CatalogBuilder {
   void AddFile(const SourceFile& file, const absl::flat_hash_map<absl::string_view, absl::string_view>& layer_texts);
   template <typename Message>
   bool Parse(const SourceFile& file, Message& message);
+  // Moves from `record`.
   template <typename Record>
-  void AddRecord(const SourceFile& file, absl::string_view kind, std::string key, Record record,
+  void AddRecord(const SourceFile& file, absl::string_view kind, std::string key, Record& record,
                  Records<Record>& records);
   void AddSlices(const SourceFile& file, v1::Slices slices);
   void AddModels(const SourceFile& file, v1::Models models,

@@ -30,7 +30,8 @@ struct OwnedFile {
 absl::StatusOr<std::vector<OwnedFile>> ReadDirectory(const std::string& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
-    return absl::NotFoundError(absl::StrCat("the catalog directory ", directory, " does not exist or is not a directory"));
+    return absl::NotFoundError(
+        absl::StrCat("the catalog directory ", directory, " does not exist or is not a directory"));
   }
   std::vector<OwnedFile> files;
   fs::recursive_directory_iterator entry(directory, error);
@@ -54,7 +55,8 @@ absl::StatusOr<std::vector<OwnedFile>> ReadDirectory(const std::string& director
     }
     std::ifstream stream(path, std::ios::binary);
     std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-    if (error || !stream.good()) return absl::UnavailableError(absl::StrCat("cannot read ", name, " of the catalog directory"));
+    if (error || !stream.good())
+      return absl::UnavailableError(absl::StrCat("cannot read ", name, " of the catalog directory"));
     files.push_back({name, std::move(text)});
   }
   if (error) return absl::UnavailableError(absl::StrCat("cannot list the catalog directory: ", error.message()));

@@ -26,8 +26,8 @@ class CatalogStore {
   // Valid for as long as the caller holds it, whatever is loaded meanwhile.
   std::shared_ptr<const Catalog> Snapshot() const;
 
-  // Reads the directory again. On an error (INVALID_ARGUMENT lists every problem; NOT_FOUND: no such directory; UNAVAILABLE: cannot be read) the
-  // snapshot stays as it was.
+  // Reads the directory again. On an error (INVALID_ARGUMENT lists every problem; NOT_FOUND: no such directory;
+  // UNAVAILABLE: cannot be read) the snapshot stays as it was.
   absl::Status Reload();
 
  private:

@@ -37,9 +37,10 @@ struct OperatorName {
   Operator op;
 };
 // Longer ones first.
-constexpr OperatorName kOperators[] = {
-    {"<=", Operator::kLessOrEqual}, {">=", Operator::kGreaterOrEqual}, {"!=", Operator::kNotEqual}, {"=", Operator::kEqual},
-    {"<", Operator::kLess},         {">", Operator::kGreater},         {":", Operator::kHas}};
+constexpr OperatorName kOperators[] = {{"<=", Operator::kLessOrEqual}, {">=", Operator::kGreaterOrEqual},
+                                       {"!=", Operator::kNotEqual},    {"=", Operator::kEqual},
+                                       {"<", Operator::kLess},         {">", Operator::kGreater},
+                                       {":", Operator::kHas}};
 
 class Parser {
  public:

@@ -2,11 +2,12 @@
 //
 //   accelerator="tpu-v5p" AND (chip_count>=64 OR topology="2x2x1") AND NOT multi_host=true
 //
-// AND, OR and NOT in capitals, `-` for NOT; OR binds tighter than AND, terms side by side are joined by AND. Operators: =, !=, <,
-// <=, >, >=, and `:` ("has": text contains, a repeated field has the element, `field:*` is set). Values are numbers, true,
-// false, bare words or text in single or double quotes (backslash escapes the next character); `*` in text after = and != stands
-// for any characters. Text is compared without regard to case. On a repeated field, = and the orders ask whether any element
-// fits, != whether none is equal. A field that is not set fits no comparison but !=.
+// AND, OR and NOT in capitals, `-` for NOT; OR binds tighter than AND, terms side by side are joined by AND. Operators:
+// =, !=, <,
+// <=, >, >=, and `:` ("has": text contains, a repeated field has the element, `field:*` is set). Values are numbers,
+// true, false, bare words or text in single or double quotes (backslash escapes the next character); `*` in text after
+// = and != stands for any characters. Text is compared without regard to case. On a repeated field, = and the orders
+// ask whether any element fits, != whether none is equal. A field that is not set fits no comparison but !=.
 #ifndef SLICEPLAN_SERVER_CATALOG_FILTER_H_
 #define SLICEPLAN_SERVER_CATALOG_FILTER_H_
 
@@ -30,8 +31,8 @@ inline constexpr size_t kMaxFilterDepth = 16;
 // One value of a field. Text views need to live only during the call that receives them.
 using FieldValue = std::variant<bool, double, absl::string_view>;
 
-// Calls its second argument with each value of the field that the path names ("topology", "spec.hbm_bytes"): none when it is
-// not set, several when it is repeated.
+// Calls its second argument with each value of the field that the path names ("topology", "spec.hbm_bytes"): none when
+// it is not set, several when it is repeated.
 using FieldReader = absl::FunctionRef<void(absl::string_view path, absl::FunctionRef<void(const FieldValue&)> value)>;
 
 // The types that a field can have in a filter.

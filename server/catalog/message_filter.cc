@@ -33,6 +33,8 @@ absl::string_view TakeSegment(absl::string_view& path) {
 absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path) {
   const Descriptor* descriptor = &root;
   absl::string_view rest = path;
+  if (absl::EndsWith(path, "."))
+    return absl::InvalidArgumentError(absl::StrCat("filter: there is no name after ", path));
   while (true) {
     const absl::string_view segment = TakeSegment(rest);
     const FieldDescriptor* field = FindField(*descriptor, segment);
@@ -43,11 +45,13 @@ absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path)
       return absl::InvalidArgumentError(absl::StrCat("filter: ", path, ": there is no field \"", segment, "\"", hint));
     }
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (rest.empty()) return absl::InvalidArgumentError(absl::StrCat("filter: ", path, " has fields of its own; name one of them"));
+      if (rest.empty())
+        return absl::InvalidArgumentError(absl::StrCat("filter: ", path, " has fields of its own; name one of them"));
       descriptor = field->message_type();
       continue;
     }
-    if (!rest.empty()) return absl::InvalidArgumentError(absl::StrCat("filter: ", path, ": ", segment, " has no fields"));
+    if (!rest.empty())
+      return absl::InvalidArgumentError(absl::StrCat("filter: ", path, ": ", segment, " has no fields"));
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_BOOL: return FieldType::kBool;
       case FieldDescriptor::CPPTYPE_STRING:
@@ -78,19 +82,24 @@ void ReadValue(const Message& message, const FieldDescriptor& field, int index, 
       callback(repeated ? reflection.GetRepeatedBool(message, &field, index) : reflection.GetBool(message, &field));
       break;
     case FieldDescriptor::CPPTYPE_INT32:
-      callback(static_cast<double>(repeated ? reflection.GetRepeatedInt32(message, &field, index) : reflection.GetInt32(message, &field)));
+      callback(static_cast<double>(repeated ? reflection.GetRepeatedInt32(message, &field, index)
+                                            : reflection.GetInt32(message, &field)));
       break;
     case FieldDescriptor::CPPTYPE_INT64:
-      callback(static_cast<double>(repeated ? reflection.GetRepeatedInt64(message, &field, index) : reflection.GetInt64(message, &field)));
+      callback(static_cast<double>(repeated ? reflection.GetRepeatedInt64(message, &field, index)
+                                            : reflection.GetInt64(message, &field)));
       break;
     case FieldDescriptor::CPPTYPE_UINT32:
-      callback(static_cast<double>(repeated ? reflection.GetRepeatedUInt32(message, &field, index) : reflection.GetUInt32(message, &field)));
+      callback(static_cast<double>(repeated ? reflection.GetRepeatedUInt32(message, &field, index)
+                                            : reflection.GetUInt32(message, &field)));
       break;
     case FieldDescriptor::CPPTYPE_UINT64:
-      callback(static_cast<double>(repeated ? reflection.GetRepeatedUInt64(message, &field, index) : reflection.GetUInt64(message, &field)));
+      callback(static_cast<double>(repeated ? reflection.GetRepeatedUInt64(message, &field, index)
+                                            : reflection.GetUInt64(message, &field)));
       break;
     case FieldDescriptor::CPPTYPE_FLOAT:
-      callback(static_cast<double>(repeated ? reflection.GetRepeatedFloat(message, &field, index) : reflection.GetFloat(message, &field)));
+      callback(static_cast<double>(repeated ? reflection.GetRepeatedFloat(message, &field, index)
+                                            : reflection.GetFloat(message, &field)));
       break;
     case FieldDescriptor::CPPTYPE_DOUBLE:
       callback(repeated ? reflection.GetRepeatedDouble(message, &field, index) : reflection.GetDouble(message, &field));
@@ -103,7 +112,8 @@ void ReadValue(const Message& message, const FieldDescriptor& field, int index, 
       break;
     }
     case FieldDescriptor::CPPTYPE_ENUM:
-      ReadEnum(repeated ? *reflection.GetRepeatedEnum(message, &field, index) : *reflection.GetEnum(message, &field), callback);
+      ReadEnum(repeated ? *reflection.GetRepeatedEnum(message, &field, index) : *reflection.GetEnum(message, &field),
+               callback);
       break;
     case FieldDescriptor::CPPTYPE_MESSAGE: break;
   }
@@ -140,7 +150,8 @@ absl::Status CheckFilter(const Filter& filter, const Descriptor& descriptor) {
 }
 
 bool MatchesFilter(const Filter& filter, const Message& message) {
-  return filter.Matches([&message](absl::string_view path, ValueCallback callback) { ReadPath(message, path, callback); });
+  return filter.Matches(
+      [&message](absl::string_view path, ValueCallback callback) { ReadPath(message, path, callback); });
 }
 
 }  // namespace sliceplan::catalog

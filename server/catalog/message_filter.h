@@ -1,5 +1,5 @@
-// Filters over protobuf messages: fields are named as in the message ("chip_count", "spec.hbm_bytes", or lowerCamel), enum
-// values by their name with or without the prefix of their type ("SPOT").
+// Filters over protobuf messages: fields are named as in the message ("chip_count", "spec.hbm_bytes", or lowerCamel),
+// enum values by their name with or without the prefix of their type ("SPOT").
 #ifndef SLICEPLAN_SERVER_CATALOG_MESSAGE_FILTER_H_
 #define SLICEPLAN_SERVER_CATALOG_MESSAGE_FILTER_H_
 

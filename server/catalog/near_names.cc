@@ -80,8 +80,11 @@ std::vector<std::string> NearNames(absl::string_view name, absl::Span<const absl
 std::string DidYouMean(absl::Span<const std::string> near_names) {
   std::string text;
   for (size_t i = 0; i < near_names.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "; did you mean " : i + 1 == near_names.size() ? " or " : ", ", "\"", near_names[i],
-                    "\"");
+    absl::StrAppend(&text,
+                    i == 0                       ? "; did you mean "
+                    : i + 1 == near_names.size() ? " or "
+                                                 : ", ",
+                    "\"", near_names[i], "\"");
   }
   if (!text.empty()) text.push_back('?');
   return text;

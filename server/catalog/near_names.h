@@ -18,8 +18,8 @@ std::string NormalizeName(absl::string_view name);
 // `limit` + 1 when there are more than `limit`.
 size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit);
 
-// At most `max_count` of `names`, nearest first: by edit distance of the normalised names, at most a third of the longer
-// one, then those that contain `name` or are contained in it. Equal ranks in the order of `names`.
+// At most `max_count` of `names`, nearest first: by edit distance of the normalised names, at most a third of the
+// longer one, then those that contain `name` or are contained in it. Equal ranks in the order of `names`.
 std::vector<std::string> NearNames(absl::string_view name, absl::Span<const absl::string_view> names,
                                    size_t max_count = 3);
 

@@ -38,7 +38,8 @@ std::vector<const v1::SliceRecord*> ListedSlices(const Accelerator& accelerator,
   std::vector<const v1::SliceRecord*> records;
   const int64_t chip_count = hardware::ChipCount(shape);
   for (const v1::SliceRecord* record : accelerator.slices) {
-    if (record->chip_count() == chip_count && std::equal(shape.begin(), shape.end(), record->dims().begin(), record->dims().end())) {
+    if (record->chip_count() == chip_count &&
+        std::equal(shape.begin(), shape.end(), record->dims().begin(), record->dims().end())) {
       records.push_back(record);
     }
   }
@@ -87,7 +88,8 @@ v1::SliceRecord DeriveSlice(const Accelerator& accelerator, const Shape& shape) 
   return record;
 }
 
-std::optional<Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip_count, absl::string_view machine_type) {
+std::optional<Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip_count,
+                                    absl::string_view machine_type) {
   std::optional<Shape> best;
   bool best_is_sold = false;
   const auto consider = [&](Shape shape, bool is_sold) {
@@ -127,7 +129,8 @@ std::vector<int64_t> NearestChipCounts(const Accelerator& accelerator, int64_t c
 }
 
 std::string LegalShapes(const Accelerator& accelerator) {
-  if (accelerator.spec.fabric == hardware::FabricKind::kSwitched) return "chip_count takes any number of GPUs of one domain, or whole domains.";
+  if (accelerator.spec.fabric == hardware::FabricKind::kSwitched)
+    return "chip_count takes any number of GPUs of one domain, or whole domains.";
   const int64_t max_cube_chips = MaxCubeChips(accelerator);
   std::vector<absl::string_view> shapes;
   for (const v1::SliceRecord* record : accelerator.slices) {
@@ -135,8 +138,8 @@ std::string LegalShapes(const Accelerator& accelerator) {
     if (shapes.empty() || shapes.back() != record->topology()) shapes.push_back(record->topology());
   }
   if (max_cube_chips > 0) {
-    return absl::StrCat("Legal are ", absl::StrJoin(shapes, ", "), ", and AxBxC with A <= B <= C, multiples of ", kCubeSide,
-                        ", at most ", max_cube_chips, " chips.");
+    return absl::StrCat("Legal are ", absl::StrJoin(shapes, ", "), ", and AxBxC with A <= B <= C, multiples of ",
+                        kCubeSide, ", at most ", max_cube_chips, " chips.");
   }
   if (shapes.empty()) return absl::StrCat("No slice of ", accelerator.record.id(), " is public.");
   return absl::StrCat("Legal are ", absl::StrJoin(shapes, ", "), ".");

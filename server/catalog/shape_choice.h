@@ -48,8 +48,8 @@ struct DomainSplit {
   std::vector<int64_t> nearest_counts;  // without a split
 };
 
-// All in one domain where they fit; else whole domains, else the fewest domains that are filled alike with whole hosts, at
-// least half full.
+// All in one domain where they fit; else whole domains, else the fewest domains that are filled alike with whole hosts,
+// at least half full.
 DomainSplit SplitIntoDomains(int64_t chip_count, int64_t domain, int64_t host);
 
 }  // namespace sliceplan::catalog

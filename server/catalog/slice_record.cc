@@ -102,7 +102,8 @@ void CompleteSliceRecord(const hardware::AcceleratorSpec& spec, absl::Span<const
     const int32_t bound = record.chips_per_host_bounds(i);
     const int32_t size = static_cast<size_t>(i) < shape->size() ? (*shape)[i] : 1;
     if (bound < 1 || size % bound != 0) {
-      problems.Add("chips_per_host_bounds", absl::StrCat(bound, " does not divide axis ", i, " of ", record.topology()));
+      problems.Add("chips_per_host_bounds",
+                   absl::StrCat(bound, " does not divide axis ", i, " of ", record.topology()));
       return;
     }
     host_bounds.push_back(size / bound);

@@ -123,7 +123,8 @@ void Resolver::FindChip() {
     out_.slice.accelerator = *query_.custom;
     chip_known_ = true;
     if (!query_.accelerator_type.empty()) {
-      Fail("accelerator_type", "accelerator_type names a chip of the catalog; give topology or chip_count for a custom chip.",
+      Fail("accelerator_type",
+           "accelerator_type names a chip of the catalog; give topology or chip_count for a custom chip.",
            "CONFLICTING_FIELDS");
       chip_known_ = false;
     }
@@ -218,7 +219,8 @@ void Resolver::EditChip() {
   }
   hardware::CheckSpec(edited, "override.", violations_);
   if (edited.ici_torus_dims != listed.ici_torus_dims) {
-    Fail("override.ici_torus_dims", "The dimensions of the torus belong to the chip; describe a custom chip.", "CONFLICTING_FIELDS");
+    Fail("override.ici_torus_dims", "The dimensions of the torus belong to the chip; describe a custom chip.",
+         "CONFLICTING_FIELDS");
   }
   const bool names_torus = edited.ici_link_bytes_per_second != listed.ici_link_bytes_per_second ||
                            edited.ici_hop_seconds != listed.ici_hop_seconds || !query_.axis_wraps.empty();
@@ -240,11 +242,12 @@ void Resolver::SetCustomFabric() {
   const bool names_switches = custom.scale_up_domain_size.has_value() || custom.scale_up_bytes_per_second.has_value() ||
                               custom.network_bytes_per_second.has_value();
   if (names_torus && names_switches) {
-    Fail("custom", "A custom chip is joined by a torus (ici fields, a topology of several dimensions) or by switches "
-                   "(scale_up and network fields), not both.", "CONFLICTING_FIELDS");
+    Fail("custom",
+         "A custom chip is joined by a torus (ici fields, a topology of several dimensions) or by switches "
+         "(scale_up and network fields), not both.",
+         "CONFLICTING_FIELDS");
   }
-  // A chip of which no network is known may still be asked about one axis of a torus: its links are missing either way.
-  custom.fabric = names_switches || !names_torus ? hardware::FabricKind::kSwitched : hardware::FabricKind::kTorus;
+  custom.fabric = names_torus ? hardware::FabricKind::kTorus : hardware::FabricKind::kSwitched;
   custom.wrap_rule = hardware::WrapRule::kNever;
 }
 
@@ -258,8 +261,8 @@ void Resolver::ResolveShape() {
   if (!type_records_.empty()) {
     if (const v1::SliceRecord* record = ChooseHost({type_records_.begin(), type_records_.end()})) {
       if (record->name_counts() == v1::NAME_COUNTS_TENSORCORES) {
-        Note(absl::StrCat(query_.accelerator_type, " counts TensorCores: ", record->topology(), ", ", record->chip_count(),
-                          " chips."));
+        Note(absl::StrCat(query_.accelerator_type, " counts TensorCores: ", record->topology(), ", ",
+                          record->chip_count(), " chips."));
       }
       UseRecord(*record);
     }
@@ -275,13 +278,15 @@ void Resolver::ResolveShape() {
     const std::optional<Shape> shape = hardware::ParseShape(query_.topology);
     if (!shape.has_value()) {
       Fail("topology",
-           absl::StrCat(Quoted(query_.topology), " is not a topology: 1 to 3 sizes joined by \"x\", as in 8x8x16, at most ",
+           absl::StrCat(Quoted(query_.topology),
+                        " is not a topology: 1 to 3 sizes joined by \"x\", as in 8x8x16, at most ",
                         hardware::kMaxChipCount, " chips."),
            "MALFORMED_TOPOLOGY");
     } else if (IsSwitched() && shape->size() == 1) {
       ResolveGpus("topology", shape->front());
     } else if (IsSwitched()) {
-      Fail("topology", "Chips joined by switches have no torus shape; give their number as chip_count.", "ILLEGAL_TOPOLOGY");
+      Fail("topology", "Chips joined by switches have no torus shape; give their number as chip_count.",
+           "ILLEGAL_TOPOLOGY");
     } else {
       ResolveTorusShape("topology", *shape);
     }
@@ -296,8 +301,10 @@ void Resolver::ResolveShape() {
     ResolveOneChip();
   } else if (query_.accelerator_type.empty()) {
     const std::string legal = out_.accelerator == nullptr ? "" : LegalShapes(*out_.accelerator);
-    Fail("topology", absl::StrCat("A shape is required: topology, accelerator_type or chip_count.", legal.empty() ? "" : " ", legal),
-         "REQUIRED");
+    Fail(
+        "topology",
+        absl::StrCat("A shape is required: topology, accelerator_type or chip_count.", legal.empty() ? "" : " ", legal),
+        "REQUIRED");
   }
 }
 
@@ -326,8 +333,8 @@ void Resolver::ResolveGpus(absl::string_view field, int64_t chip_count) {
   const DomainSplit split = SplitIntoDomains(chip_count, domain, std::min(host, domain));
   if (split.domain_size == 0) {
     Fail(field,
-         absl::StrCat(chip_count, " chips do not fill whole scale-up domains of ", domain, " evenly; the nearest counts are ",
-                      absl::StrJoin(split.nearest_counts, " and "), "."),
+         absl::StrCat(chip_count, " chips do not fill whole scale-up domains of ", domain,
+                      " evenly; the nearest counts are ", absl::StrJoin(split.nearest_counts, " and "), "."),
          "ILLEGAL_CHIP_COUNT");
     return;
   }
@@ -336,8 +343,8 @@ void Resolver::ResolveGpus(absl::string_view field, int64_t chip_count) {
   slice.axes.assign(1, {static_cast<int32_t>(chip_count), false});
   slice.topology = absl::StrCat(chip_count);
   if (split.domain_size < domain && chip_count > domain) {
-    Note(absl::StrCat(chip_count, " chips: ", chip_count / split.domain_size, " scale-up domains with ", split.domain_size, " of ",
-                      domain, " chips in use each."));
+    Note(absl::StrCat(chip_count, " chips: ", chip_count / split.domain_size, " scale-up domains with ",
+                      split.domain_size, " of ", domain, " chips in use each."));
   }
   if (chip_count > 1 && domain == 1 && !spec().scale_up_domain_size.has_value()) {
     Note("The size of the scale-up domain is not known: every chip counts as one of its own.");
@@ -362,12 +369,12 @@ void Resolver::ResolveGpuMachine(int64_t chip_count) {
       return absl::EqualsIgnoreCase(machine->machine_type(), query_.machine_type);
     });
     if (found == machines.end()) {
-      const std::string known = absl::StrJoin(machines, ", ", [](std::string* out, const v1::GpuMachineRecord* machine) {
-        absl::StrAppend(out, machine->machine_type());
-      });
+      const std::string known = absl::StrJoin(
+          machines, ", ",
+          [](std::string* out, const v1::GpuMachineRecord* machine) { absl::StrAppend(out, machine->machine_type()); });
       Fail("machine_type",
-           absl::StrCat(Quoted(query_.machine_type), " is not a machine with ", id(), known.empty() ? "; none is listed." : "; those are ",
-                        known, known.empty() ? "" : "."),
+           absl::StrCat(Quoted(query_.machine_type), " is not a machine with ", id(),
+                        known.empty() ? "; none is listed." : "; those are ", known, known.empty() ? "" : "."),
            "UNKNOWN_MACHINE_TYPE", Violation::Kind::kNotFound);
       return;
     }
@@ -423,8 +430,10 @@ void Resolver::ResolveTorusCount(absl::string_view field, int64_t chip_count) {
 void Resolver::ResolveTorusShape(absl::string_view field, const Shape& asked) {
   if (out_.accelerator == nullptr) {
     if (spec().ici_torus_dims.has_value() && asked.size() != static_cast<size_t>(*spec().ici_torus_dims)) {
-      Fail(field, absl::StrCat(ShapeName(asked), " has ", asked.size(), " dimensions, custom.ici_torus_dims says ",
-                               *spec().ici_torus_dims, "."), "ILLEGAL_TOPOLOGY");
+      Fail(field,
+           absl::StrCat(ShapeName(asked), " has ", asked.size(), " dimensions, custom.ici_torus_dims says ",
+                        *spec().ici_torus_dims, "."),
+           "ILLEGAL_TOPOLOGY");
       return;
     }
     ResolveCustomShape(asked);
@@ -437,15 +446,16 @@ void Resolver::ResolveTorusShape(absl::string_view field, const Shape& asked) {
          "ILLEGAL_TOPOLOGY");
     return;
   }
-  if (shape != asked) Note(absl::StrCat(ShapeName(asked), " is read as ", ShapeName(shape), ": axes count in that order."));
+  if (shape != asked)
+    Note(absl::StrCat(ShapeName(asked), " is read as ", ShapeName(shape), ": axes count in that order."));
   if (!records.empty()) {
     if (const v1::SliceRecord* record = ChooseHost(records)) UseRecord(*record);
     return;
   }
   v1::SliceRecord derived = DeriveSlice(*out_.accelerator, shape);
   if (!query_.machine_type.empty() && !absl::EqualsIgnoreCase(query_.machine_type, derived.machine_type())) {
-    Fail("machine_type", absl::StrCat(ShapeName(shape), " comes on ", derived.machine_type(), "."), "UNKNOWN_MACHINE_TYPE",
-         Violation::Kind::kNotFound);
+    Fail("machine_type", absl::StrCat(ShapeName(shape), " comes on ", derived.machine_type(), "."),
+         "UNKNOWN_MACHINE_TYPE", Violation::Kind::kNotFound);
     return;
   }
   Note(absl::StrCat(ShapeName(shape), " is not among the listed slices of ", id(), "; its rule allows it."));
@@ -462,7 +472,8 @@ void Resolver::ResolveCustomShape(const Shape& shape) {
 
 const v1::SliceRecord* Resolver::ChooseHost(const std::vector<const v1::SliceRecord*>& records) {
   const auto describe = [](std::string* out, const v1::SliceRecord* record) {
-    absl::StrAppend(out, record->machine_type(), " (", record->host_count(), record->host_count() == 1 ? " host)" : " hosts)");
+    absl::StrAppend(out, record->machine_type(), " (", record->host_count(),
+                    record->host_count() == 1 ? " host)" : " hosts)");
   };
   if (!query_.machine_type.empty()) {
     for (const v1::SliceRecord* record : records) {
@@ -475,7 +486,8 @@ const v1::SliceRecord* Resolver::ChooseHost(const std::vector<const v1::SliceRec
     return nullptr;
   }
   if (records.size() > 1) {
-    Note(absl::StrCat(records.front()->topology(), " comes on ", absl::StrJoin(records, ", ", describe), "; planned on the first."));
+    Note(absl::StrCat(records.front()->topology(), " comes on ", absl::StrJoin(records, ", ", describe),
+                      "; planned on the first."));
   }
   return records.front();
 }
@@ -508,8 +520,10 @@ void Resolver::SetAxes(const Shape& shape) {
   if (!query_.axis_wraps.empty()) {
     const absl::string_view field = out_.accelerator == nullptr ? "custom.ici_axis_wraps" : "override.ici_axis_wraps";
     if (query_.axis_wraps.size() != shape.size()) {
-      Fail(field, absl::StrCat("ici_axis_wraps has ", query_.axis_wraps.size(), " entries, ", slice.topology, " has ", shape.size(),
-                               " axes."), "ILLEGAL_AXIS_WRAPS");
+      Fail(field,
+           absl::StrCat("ici_axis_wraps has ", query_.axis_wraps.size(), " entries, ", slice.topology, " has ",
+                        shape.size(), " axes."),
+           "ILLEGAL_AXIS_WRAPS");
       return;
     }
     for (size_t i = 0; i < shape.size(); ++i) {
@@ -524,7 +538,8 @@ void Resolver::SetAxes(const Shape& shape) {
   } else {
     wraps = hardware::WrapsOf(spec().wrap_rule, shape, out_.accelerator->pod_shape);
     const bool is_rule_known = spec().wrap_rule == hardware::WrapRule::kAxisOf16 ||
-                               spec().wrap_rule == hardware::WrapRule::kWholeCubes || shape == out_.accelerator->pod_shape;
+                               spec().wrap_rule == hardware::WrapRule::kWholeCubes ||
+                               shape == out_.accelerator->pod_shape;
     if (!is_rule_known && slice.chip_count > 1) {
       Note(absl::StrCat("No source says which axes of ", slice.topology, " close on ", id(), ": planned as open."));
     }
@@ -543,14 +558,19 @@ void Resolver::SetTwist(const Shape& shape) {
     return;
   }
   if (out_.accelerator == nullptr) {
-    const bool closed = std::all_of(out_.slice.axes.begin(), out_.slice.axes.end(), [](const hardware::TorusAxis& axis) { return axis.wraps; });
+    const bool closed = std::all_of(out_.slice.axes.begin(), out_.slice.axes.end(),
+                                    [](const hardware::TorusAxis& axis) { return axis.wraps; });
     if (!hardware::IsTwistable(hardware::CanonicalOrder(shape)) || !closed) {
-      Fail("twisted", absl::StrCat("A twisted torus has the shape k x 2k, k x k x 2k or k x 2k x 2k and closes along every axis; ",
-                                   ShapeName(shape), " does not."), "TWIST_NOT_OFFERED");
+      Fail("twisted",
+           absl::StrCat("A twisted torus has the shape k x 2k, k x k x 2k or k x 2k x 2k and closes along every axis; ",
+                        ShapeName(shape), " does not."),
+           "TWIST_NOT_OFFERED");
       return;
     }
   } else if (!offered) {
-    Fail("twisted", absl::StrCat(id(), " ", ShapeName(shape), " is not offered twisted. ", TwistedShapes(*out_.accelerator)), "TWIST_NOT_OFFERED");
+    Fail("twisted",
+         absl::StrCat(id(), " ", ShapeName(shape), " is not offered twisted. ", TwistedShapes(*out_.accelerator)),
+         "TWIST_NOT_OFFERED");
     return;
   }
   out_.slice.twisted = true;
@@ -564,13 +584,17 @@ void Resolver::SetSliceCount() {
   }
   out_.slice.slice_count = slice_count;
   if (out_.slice.TotalChips() > kMaxTotalChipCount) {
-    Fail("slice_count", absl::StrCat(slice_count, " slices of ", out_.slice.chip_count, " chips are more than ", kMaxTotalChipCount,
-                                     " chips."), "OUT_OF_RANGE");
+    Fail("slice_count",
+         absl::StrCat(slice_count, " slices of ", out_.slice.chip_count, " chips are more than ", kMaxTotalChipCount,
+                      " chips."),
+         "OUT_OF_RANGE");
   }
 }
 
 }  // namespace
 
-SliceResolution ResolveSlice(const Catalog& catalog, const SliceQuery& query) { return Resolver(catalog, query).Resolve(); }
+SliceResolution ResolveSlice(const Catalog& catalog, const SliceQuery& query) {
+  return Resolver(catalog, query).Resolve();
+}
 
 }  // namespace sliceplan::catalog

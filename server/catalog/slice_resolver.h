@@ -20,8 +20,8 @@ inline constexpr int32_t kMaxSliceCount = 65536;
 // Chips of all slices together.
 inline constexpr int64_t kMaxTotalChipCount = int64_t{1} << 24;
 
-// A request's `Slice`, field by field; empty text and nullopt mean "not given". At most one of `accelerator` and `custom`,
-// and one of `topology`, `accelerator_type` and `chip_count`.
+// A request's `Slice`, field by field; empty text and nullopt mean "not given". At most one of `accelerator` and
+// `custom`, and one of `topology`, `accelerator_type` and `chip_count`.
 struct SliceQuery {
   absl::string_view accelerator;  // id or alias
   const hardware::AcceleratorSpec* custom = nullptr;
@@ -41,10 +41,10 @@ struct SliceQuery {
 
 struct ResolvedSlice {
   hardware::Slice slice;
-  const Accelerator* accelerator = nullptr;            // nullptr for a custom chip
-  const v1::SliceRecord* listed = nullptr;             // TPU, when the catalog lists the shape
-  std::optional<v1::SliceRecord> derived;              // TPU, an unlisted shape that the rule allows
-  const v1::GpuMachineRecord* gpu_machine = nullptr;   // GPU, when a machine was named or only one has that many GPUs
+  const Accelerator* accelerator = nullptr;           // nullptr for a custom chip
+  const v1::SliceRecord* listed = nullptr;            // TPU, when the catalog lists the shape
+  std::optional<v1::SliceRecord> derived;             // TPU, an unlisted shape that the rule allows
+  const v1::GpuMachineRecord* gpu_machine = nullptr;  // GPU, when a machine was named or only one has that many GPUs
   // What was chosen for the caller; sentences for `assumptions`.
   std::vector<std::string> notes;
 

@@ -18,10 +18,10 @@ enum class FabricKind {
 
 // Which axes of a torus slice close into rings.
 enum class WrapRule {
-  kNever,           // a mesh, or not public
-  kAxisOf16,        // 2D: an axis wraps only at size 16
-  kWholeCubes,      // 3D: every axis wraps when every dimension is a multiple of 4
-  kFullPodOnly,     // only the full pod is known to close
+  kNever,        // a mesh, or not public
+  kAxisOf16,     // 2D: an axis wraps only at size 16
+  kWholeCubes,   // 3D: every axis wraps when every dimension is a multiple of 4
+  kFullPodOnly,  // only the full pod is known to close
 };
 
 // A field that is not public stays unset; a question that needs it is refused by name.
@@ -79,8 +79,8 @@ struct AcceleratorSpec {
   std::optional<double> sustained_matmul_ratio;      // bf16
   std::optional<double> sustained_fp8_matmul_ratio;  // of the fp8 peak
 
-  // Peak of the matrix unit for operands of `type`, falling back to the rate that the unit really runs such operands at:
-  // fp16 as bf16; a narrow type without a rate of its own is upcast and runs at the bf16 rate. nullopt when that is
+  // Peak of the matrix unit for operands of `type`, falling back to the rate that the unit really runs such operands
+  // at: fp16 as bf16; a narrow type without a rate of its own is upcast and runs at the bf16 rate. nullopt when that is
   // unknown too. fp32 never falls back: nullopt without a rate of its own.
   std::optional<double> MatmulRate(DataType type) const;
   // Memory that a program can allocate: usable, else physical.

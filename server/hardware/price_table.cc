@@ -63,12 +63,13 @@ std::string ChosenSentence(const PriceRow& row, const PriceQuery& query) {
   } else if (!absl::EqualsIgnoreCase(row.region, query.region)) {
     why = absl::StrCat(query.region, " is not listed by itself");
   }
-  return absl::StrCat("Price: ", Dollars(row.usd_per_chip_hour), " per chip-hour, ", PriceModelName(row.price_model), ", ",
-                      Place(row), why.empty() ? "" : ", ", why, ", as of ", row.as_of, ".");
+  return absl::StrCat("Price: ", Dollars(row.usd_per_chip_hour), " per chip-hour, ", PriceModelName(row.price_model),
+                      ", ", Place(row), why.empty() ? "" : ", ", why, ", as of ", row.as_of, ".");
 }
 
 std::string MissingSentence(const PriceQuery& query, const std::vector<const PriceRow*>& alternatives) {
-  std::string sentence = absl::StrCat("No public price of ", query.accelerator, ", ", PriceModelName(query.price_model));
+  std::string sentence =
+      absl::StrCat("No public price of ", query.accelerator, ", ", PriceModelName(query.price_model));
   if (!query.provider.empty()) absl::StrAppend(&sentence, ", from ", query.provider);
   if (!query.region.empty()) absl::StrAppend(&sentence, ", in ", query.region);
   if (!query.as_of.empty()) absl::StrAppend(&sentence, ", not newer than ", query.as_of);
@@ -121,7 +122,8 @@ PriceTable::PriceTable(std::vector<PriceRow> rows) : rows_(std::move(rows)) {
   std::stable_sort(rows_.begin(), rows_.end(), [](const PriceRow& a, const PriceRow& b) {
     return std::make_tuple(std::cref(a.accelerator), std::cref(a.provider), std::cref(a.region), a.price_model,
                            DateNumber(a.as_of)) < std::make_tuple(std::cref(b.accelerator), std::cref(b.provider),
-                                                               std::cref(b.region), b.price_model, DateNumber(b.as_of));
+                                                                  std::cref(b.region), b.price_model,
+                                                                  DateNumber(b.as_of));
   });
   for (size_t i = 0; i < rows_.size(); ++i) {
     Range& range = ranges_.try_emplace(rows_[i].accelerator, Range{i, i}).first->second;
@@ -158,8 +160,8 @@ PriceAnswer PriceTable::Resolve(const PriceQuery& query) const {
     } else {
       rank = row.region == kEveryRegion ? 1 : 0;
     }
-    if (answer.row == nullptr || std::make_pair(rank, row.usd_per_chip_hour) <
-                                     std::make_pair(best_rank, answer.row->usd_per_chip_hour)) {
+    if (answer.row == nullptr ||
+        std::make_pair(rank, row.usd_per_chip_hour) < std::make_pair(best_rank, answer.row->usd_per_chip_hour)) {
       answer.row = &row;
       best_rank = rank;
     }

@@ -31,10 +31,10 @@ struct Slice {
   std::string topology;          // "16x16x16"; "1024" for GPUs
   std::string accelerator_type;  // "v5p-8192"
   std::string machine_type;
-  int32_t host_count = 0;        // of one slice; 0 when unknown
+  int32_t host_count = 0;  // of one slice; 0 when unknown
   int32_t chips_per_host = 0;
-  bool listed = false;           // the catalog lists it; otherwise it follows from its generation's rule
-  bool schedulable = true;       // sold as one slice
+  bool listed = false;      // the catalog lists it; otherwise it follows from its generation's rule
+  bool schedulable = true;  // sold as one slice
 
   int64_t TotalChips() const { return chip_count * slice_count; }
 };

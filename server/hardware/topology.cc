@@ -33,7 +33,8 @@ int64_t HalfSurface(absl::Span<const int32_t> shape) {
   return sum;
 }
 
-// Appends to `shapes` every way to write `chip_count` as `dims` factors, ascending from `smallest`, multiples of `unit`.
+// Appends to `shapes` every way to write `chip_count` as `dims` factors, ascending from `smallest`, multiples of
+// `unit`.
 void AppendShapes(int64_t chip_count, size_t dims, int32_t unit, int64_t smallest, Shape& prefix,
                   std::vector<Shape>& shapes) {
   if (dims == 1) {
@@ -91,8 +92,7 @@ AxisWraps WrapsOf(WrapRule rule, absl::Span<const int32_t> shape, absl::Span<con
       for (size_t i = 0; i < shape.size(); ++i) wraps[i] = shape[i] == kClosingAxisSize;
       break;
     case WrapRule::kWholeCubes: {
-      const bool whole =
-          std::all_of(shape.begin(), shape.end(), [](int32_t size) { return size % kCubeSide == 0; });
+      const bool whole = std::all_of(shape.begin(), shape.end(), [](int32_t size) { return size % kCubeSide == 0; });
       std::fill(wraps.begin(), wraps.end(), whole);
       break;
     }

@@ -24,8 +24,8 @@ inline constexpr int32_t kMaxAxisSize = 1 << 20;
 // Chips of one slice.
 inline constexpr int64_t kMaxChipCount = 1 << 20;
 
-// Reads "16", "8x16" or "8x8x16" (also with a capital X). nullopt for any other text, an axis out of range, or more than
-// kMaxChipCount chips.
+// Reads "16", "8x16" or "8x8x16" (also with a capital X). nullopt for any other text, an axis out of range, or more
+// than kMaxChipCount chips.
 std::optional<Shape> ParseShape(absl::string_view text);
 
 // "8x8x16".
@@ -41,8 +41,9 @@ Shape CanonicalOrder(Shape shape);
 // never closes: its two links would join the same pair.
 AxisWraps WrapsOf(WrapRule rule, absl::Span<const int32_t> shape, absl::Span<const int32_t> pod_shape);
 
-// Whether the shape has the proportions of a twisted torus, k x 2k, k x k x 2k or k x 2k x 2k with k >= 2, axes ascending.
-// Camara et al., "Twisted torus topologies for enhanced interconnection networks"; TPU v4 (ISCA 2023), section 2.
+// Whether the shape has the proportions of a twisted torus, k x 2k, k x k x 2k or k x 2k x 2k with k >= 2, axes
+// ascending. Camara et al., "Twisted torus topologies for enhanced interconnection networks"; TPU v4 (ISCA 2023),
+// section 2.
 bool IsTwistable(absl::Span<const int32_t> shape);
 
 // Whether `a` is nearer to a cube than `b`, of as many chips: less surface.

@@ -29,7 +29,8 @@ TEST_P(MatmulRateTest, FallsBackToTheRateThatTheUnitRunsAt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, MatmulRateTest,
-                         testing::Values(RateCase{"bf16", DataType::kBf16, 2e14}, RateCase{"fp16_runs_as_bf16", DataType::kFp16, 2e14},
+                         testing::Values(RateCase{"bf16", DataType::kBf16, 2e14},
+                                         RateCase{"fp16_runs_as_bf16", DataType::kFp16, 2e14},
                                          RateCase{"int8_has_its_own", DataType::kInt8, 4e14},
                                          RateCase{"int4_is_upcast", DataType::kInt4, 2e14},
                                          RateCase{"fp8_is_upcast", DataType::kFp8, 2e14},
@@ -38,8 +39,8 @@ INSTANTIATE_TEST_SUITE_P(Types, MatmulRateTest,
                          [](const auto& info) { return info.param.name; });
 
 TEST(MatmulRateTest, NothingIsKnownWithoutRates) {
-  for (DataType type : {DataType::kBf16, DataType::kFp16, DataType::kFp32, DataType::kFp8, DataType::kFp4, DataType::kInt8,
-                        DataType::kInt4}) {
+  for (DataType type : {DataType::kBf16, DataType::kFp16, DataType::kFp32, DataType::kFp8, DataType::kFp4,
+                        DataType::kInt8, DataType::kInt4}) {
     EXPECT_EQ(AcceleratorSpec().MatmulRate(type), std::nullopt) << DataTypeName(type);
   }
 }

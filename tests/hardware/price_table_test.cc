@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         // Newest of us-east5 is 3.90, below us-central1; the cheaper rows are not of the United States.
         ResolveCase{"cheapest_us_region_newest_row", Query(""), 3.90},
-        ResolveCase{"region", Query("us-central1"), 4.00}, ResolveCase{"region_without_case", Query("US-Central1"), 4.00},
+        ResolveCase{"region", Query("us-central1"), 4.00},
+        ResolveCase{"region_without_case", Query("US-Central1"), 4.00},
         ResolveCase{"region_before_every_region", Query("us-east5"), 3.90},
         ResolveCase{"price_that_holds_everywhere", Query("asia-south1"), 2.00},
         ResolveCase{"provider", Query("", PriceModel::kOnDemand, "", "azure"), 4.50},
@@ -123,19 +124,21 @@ TEST(PriceTableTest, TheOrderOfTheRowsChangesNothing) {
 }
 
 TEST(IsUsRegionTest, ByTheNamesOfTheClouds) {
-  for (const char* region : {"us-east5", "us-east-1", "us-central1", "US-West-2", "eastus", "eastus2", "westus3", "centralus"}) {
+  for (const char* region :
+       {"us-east5", "us-east-1", "us-central1", "US-West-2", "eastus", "eastus2", "westus3", "centralus"}) {
     EXPECT_TRUE(IsUsRegion(region)) << region;
   }
-  for (const char* region : {"", "all", "unspecified", "europe-west4", "eu-west-1", "northamerica-northeast1", "ca-central-1", "westeurope",
-                             "asia-us-1", "australiaeast"}) {
+  for (const char* region : {"", "all", "unspecified", "europe-west4", "eu-west-1", "northamerica-northeast1",
+                             "ca-central-1", "westeurope", "asia-us-1", "australiaeast"}) {
     EXPECT_FALSE(IsUsRegion(region)) << region;
   }
 }
 
 TEST(IsPriceDateTest, DaysAndMonthsThatExist) {
-  for (const char* date : {"2026-08-22", "2026-08", "2024-02-29", "2000-02-29", "2026-12-31"}) EXPECT_TRUE(IsPriceDate(date)) << date;
-  for (const char* date : {"", "2026", "2026-13", "2026-00", "2026-8-1", "2026-02-29", "1900-02-29", "2026-04-31", "2026-08-00",
-                           "2026/08/01", "22-08-2026", "2026-08-22 "}) {
+  for (const char* date : {"2026-08-22", "2026-08", "2024-02-29", "2000-02-29", "2026-12-31"})
+    EXPECT_TRUE(IsPriceDate(date)) << date;
+  for (const char* date : {"", "2026", "2026-13", "2026-00", "2026-8-1", "2026-02-29", "1900-02-29", "2026-04-31",
+                           "2026-08-00", "2026/08/01", "22-08-2026", "2026-08-22 "}) {
     EXPECT_FALSE(IsPriceDate(date)) << date;
   }
 }

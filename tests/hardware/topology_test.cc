@@ -25,8 +25,8 @@ class MalformedShapeTest : public testing::TestWithParam<const char*> {};
 TEST_P(MalformedShapeTest, IsRefused) { EXPECT_FALSE(ParseShape(GetParam()).has_value()) << GetParam(); }
 
 INSTANTIATE_TEST_SUITE_P(Texts, MalformedShapeTest,
-                         testing::Values("", "x", "8x", "x8", "8xx8", "0x4", "-4x4", "+4", "4 x 4", "4.0", "4x4x4x4", "abc",
-                                         "1048577", "1024x1025", "99999999999999999999", "4x4\n"));
+                         testing::Values("", "x", "8x", "x8", "8xx8", "0x4", "-4x4", "+4", "4 x 4", "4.0", "4x4x4x4",
+                                         "abc", "1048577", "1024x1025", "99999999999999999999", "4x4\n"));
 
 struct OrderCase {
   Shape shape;
@@ -34,9 +34,15 @@ struct OrderCase {
 };
 
 TEST(CanonicalOrderTest, AscendsWithOnesLastInThreeDimensions) {
-  const OrderCase kCases[] = {{{4, 2}, {2, 4}},          {{1, 4}, {1, 4}},       {{16, 8, 4}, {4, 8, 16}},
-                              {{1, 2, 2}, {2, 2, 1}},    {{2, 1, 2}, {2, 2, 1}}, {{1, 4, 1}, {4, 1, 1}},
-                              {{28, 16, 20}, {16, 20, 28}}, {{1, 1, 1}, {1, 1, 1}}, {{7}, {7}}};
+  const OrderCase kCases[] = {{{4, 2}, {2, 4}},
+                              {{1, 4}, {1, 4}},
+                              {{16, 8, 4}, {4, 8, 16}},
+                              {{1, 2, 2}, {2, 2, 1}},
+                              {{2, 1, 2}, {2, 2, 1}},
+                              {{1, 4, 1}, {4, 1, 1}},
+                              {{28, 16, 20}, {16, 20, 28}},
+                              {{1, 1, 1}, {1, 1, 1}},
+                              {{7}, {7}}};
   for (const OrderCase& c : kCases) {
     EXPECT_THAT(CanonicalOrder(c.shape), ElementsAreArray(c.canonical)) << ShapeName(c.shape);
   }
@@ -80,7 +86,8 @@ TEST(IsTwistableTest, TheThreeShapesOnly) {
   for (const Shape& shape : {Shape{4, 8}, Shape{4, 4, 8}, Shape{4, 8, 8}, Shape{12, 24, 24}, Shape{2, 4}}) {
     EXPECT_TRUE(IsTwistable(shape)) << ShapeName(shape);
   }
-  for (const Shape& shape : {Shape{8}, Shape{4, 4}, Shape{4, 4, 4}, Shape{4, 6, 8}, Shape{4, 8, 16}, Shape{1, 2}, Shape{1, 1, 2}}) {
+  for (const Shape& shape :
+       {Shape{8}, Shape{4, 4}, Shape{4, 4, 4}, Shape{4, 6, 8}, Shape{4, 8, 16}, Shape{1, 2}, Shape{1, 1, 2}}) {
     EXPECT_FALSE(IsTwistable(shape)) << ShapeName(shape);
   }
 }
