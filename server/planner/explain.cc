@@ -142,7 +142,8 @@ std::string ExplainBottleneck(const TrainingJob& job, const TrainingEstimate& es
   const bool tokens_bind = IsNetwork(bottleneck.resource) && !tokens.empty() &&
                            estimate.thresholds.tokens_per_chip < NeededTokensPerChip(estimate);
   std::string sentence = absl::StrCat(bound, ": ", tokens_bind ? tokens : std::string(), tokens_bind ? "; " : "",
-                                      ResourceWords(bottleneck.resource), " is busy ",
+                                      ResourceWords(bottleneck.resource),
+                                      bottleneck.resource == StepResource::kBubble ? " takes " : " is busy ",
                                       PercentWords(bottleneck.share_ratio), " of the ideal step");
   if (bottleneck.next_share_ratio > 0) {
     absl::StrAppend(&sentence, ", ", ResourceWords(bottleneck.next_resource), " ",
