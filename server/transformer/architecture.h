@@ -49,6 +49,24 @@ struct LatentAttention {
   bool operator==(const LatentAttention&) const = default;
 };
 
+// Attention to a sliding window and to a compressed past (DeepSeek-V4). One vector per position is key and value of all
+// heads. Past positions are pooled: one entry for every `compression` of them, of which an indexer may pick the best.
+struct CompressedAttention {
+  int32_t query_head_count = 0;
+  int32_t head_dim = 0;
+  int32_t q_lora_rank = 0;
+  int32_t sliding_window = 0;
+  int32_t compression = 0;         // positions per entry; 0: the window is all that is seen
+  bool overlapping = false;        // an entry pools two neighbouring blocks: its projections are twice as wide
+  int32_t output_group_count = 0;  // heads are projected in groups to output_lora_rank each, then together to hidden_dim
+  int32_t output_lora_rank = 0;
+  bool sinks = true;
+  int32_t indexer_head_count = 0;  // 0: all entries are seen
+  int32_t indexer_head_dim = 0;
+  int32_t indexer_top_k = 0;
+  bool operator==(const CompressedAttention&) const = default;
+};
+
 // Attention whose cache does not grow: gated and Kimi delta rule, lightning attention, Mamba-1 and -2.
 struct LinearAttention {
   enum class Kind { kGatedDelta, kKimiDelta, kLightning, kMamba1, kMamba2 } kind = Kind::kMamba2;
@@ -101,7 +119,8 @@ struct NoFeedForward {
   bool operator==(const NoFeedForward&) const = default;
 };
 
-using Attention = std::variant<NoAttention, GroupedQueryAttention, LatentAttention, LinearAttention>;
+using Attention =
+    std::variant<NoAttention, GroupedQueryAttention, LatentAttention, LinearAttention, CompressedAttention>;
 using FeedForward = std::variant<NoFeedForward, DenseFeedForward, MixtureOfExperts>;
 
 struct Norms {
@@ -118,6 +137,8 @@ struct Layer {
   bool parallel_block = false;  // attention and MLP read the same input and are summed
   // Width of an input that each token has for this layer alone (Gemma 4 small): gated in, projected out, normed; 0: none.
   int32_t per_layer_input_dim = 0;
+  // Parallel residual streams that learned mixes join before and spread after each part (hyper-connections).
+  int32_t residual_stream_count = 1;
   int64_t extra_parameter_count = 0;  // small learned vectors that no other field covers (layer scalars, ...)
   bool operator==(const Layer&) const = default;
 };

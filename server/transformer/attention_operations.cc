@@ -137,12 +137,67 @@ void AddLatent(const LatentAttention& attention, int64_t hidden_dim, LayerOperat
       kProjectionPasses * static_cast<double>(heads) * static_cast<double>(qk_head_dim) * 2;
 }
 
+// Columns of queries, one key that is the value, grouped output; the pooled past has projections of its own.
+void AddCompressed(const CompressedAttention& attention, int64_t hidden_dim, LayerOperations& operations) {
+  const int64_t head_dim = attention.head_dim;
+  const int64_t query_width = attention.query_head_count * head_dim;
+  const int64_t group_width = static_cast<int64_t>(attention.output_group_count) * attention.output_lora_rank;
+  std::vector<WeightMatmul>& matmuls = operations.matmuls;
+  matmuls.push_back(Projection("q_a_proj", SavedTensor::kQuery, TensorSplit::kNone, hidden_dim, attention.q_lora_rank, 0));
+  matmuls.push_back(Projection("q_b_proj", SavedTensor::kQuery, TensorSplit::kColumn, attention.q_lora_rank, query_width,
+                               attention.query_head_count));
+  matmuls.push_back(Projection("kv_proj", SavedTensor::kKeyValue, TensorSplit::kNone, hidden_dim, head_dim, 0));
+  // One block per group: a token's part of a group meets that group's columns only.
+  matmuls.push_back(Projection("o_a_proj", SavedTensor::kOutProjection, TensorSplit::kColumn,
+                               query_width / attention.output_group_count, group_width, attention.output_group_count));
+  matmuls.push_back(Projection("o_b_proj", SavedTensor::kOutProjection, TensorSplit::kRow, group_width, hidden_dim,
+                               attention.output_group_count));
+  operations.norm_parameter_count += attention.q_lora_rank + head_dim;
+  if (attention.sinks) operations.other_parameter_count += attention.query_head_count;
+
+  operations.has_softmax = true;
+  SoftmaxAttention& softmax = operations.softmax;
+  softmax.query_head_count = attention.query_head_count;
+  softmax.kv_head_count = 1;
+  softmax.qk_head_dim = attention.head_dim;
+  softmax.value_head_dim = attention.head_dim;
+  softmax.window = attention.sliding_window;
+  softmax.compression = attention.compression;
+  operations.split_elements_per_token += kProjectionPasses * static_cast<double>(query_width + head_dim);
+  if (attention.compression == 0) return;
+
+  // Values and gates of a pool are computed in full precision, and so are the scores' weights.
+  const auto add_pool = [&](const char* values, const char* gates, int64_t width) {
+    const int64_t columns = attention.overlapping ? 2 * width : width;
+    for (const char* name : {values, gates}) {
+      matmuls.push_back(Projection(name, SavedTensor::kNone, TensorSplit::kNone, hidden_dim, columns, 0));
+      matmuls.back().weight_class = WeightClass::kRouter;
+      matmuls.back().low_precision_allowed = false;
+    }
+    operations.other_parameter_count += attention.compression * columns;  // a bias for each position of a block
+    operations.norm_parameter_count += width;
+  };
+  add_pool("compressor.kv_proj", "compressor.gate_proj", head_dim);
+  if (attention.indexer_head_count == 0) return;
+  add_pool("indexer.kv_proj", "indexer.gate_proj", attention.indexer_head_dim);
+  matmuls.push_back(Projection("indexer.q_b_proj", SavedTensor::kNone, TensorSplit::kNone, attention.q_lora_rank,
+                               static_cast<int64_t>(attention.indexer_head_count) * attention.indexer_head_dim, 0));
+  matmuls.push_back(Projection("indexer.weights_proj", SavedTensor::kNone, TensorSplit::kNone, hidden_dim,
+                               attention.indexer_head_count, 0));
+  matmuls.back().weight_class = WeightClass::kRouter;
+  matmuls.back().low_precision_allowed = false;
+  softmax.selected_key_count = attention.indexer_top_k;
+  softmax.indexer_head_count = attention.indexer_head_count;
+  softmax.indexer_head_dim = attention.indexer_head_dim;
+}
+
 struct Adder {
   int64_t hidden_dim;
   LayerOperations& operations;
   void operator()(const NoAttention&) const {}
   void operator()(const GroupedQueryAttention& attention) const { AddGroupedQuery(attention, hidden_dim, operations); }
   void operator()(const LatentAttention& attention) const { AddLatent(attention, hidden_dim, operations); }
+  void operator()(const CompressedAttention& attention) const { AddCompressed(attention, hidden_dim, operations); }
   void operator()(const LinearAttention& attention) const { AddLinearAttention(attention, hidden_dim, operations); }
 };
 

@@ -32,7 +32,19 @@ double AverageChunkKeys(double length, double chunk, AttentionMask mask) {
   return mask == AttentionMask::kCausal ? squares / 2 : squares;
 }
 
+// Earlier positions that are pooled to entries; no query sees more than `attention.selected_key_count` of those.
+double AverageEntries(const SoftmaxAttention& attention, double length, AttentionMask mask) {
+  const double compression = attention.compression;
+  const double positions = attention.selected_key_count > 0
+                               ? AverageLimitedKeys(length, attention.selected_key_count * compression, mask)
+                               : AverageUnlimitedKeys(length, mask);
+  return positions / compression;
+}
+
 double AverageKeys(const SoftmaxAttention& attention, double length, AttentionMask mask) {
+  if (attention.compression > 0) {
+    return AverageLimitedKeys(length, attention.window, mask) + AverageEntries(attention, length, mask);
+  }
   if (attention.window > 0) return AverageLimitedKeys(length, attention.window, mask);
   if (attention.chunk > 0) return AverageChunkKeys(length, attention.chunk, mask);
   if (attention.selected_key_count > 0) return AverageLimitedKeys(length, attention.selected_key_count, mask);
@@ -45,8 +57,8 @@ double AttentionFlops(const LayerOperations& layer, double length, AttentionMask
     const SoftmaxAttention& softmax = layer.softmax;
     flops += kFlopsPerMultiplyAdd * AverageKeys(softmax, length, mask) * softmax.query_head_count *
              (static_cast<double>(softmax.qk_head_dim) + softmax.value_head_dim);
-    // The indexer scores every key.
-    flops += kFlopsPerMultiplyAdd * AverageUnlimitedKeys(length, mask) * softmax.indexer_head_count *
+    // The indexer scores every key, or every entry of a compressed past.
+    flops += kFlopsPerMultiplyAdd * AverageUnlimitedKeys(length, mask) / std::max(softmax.compression, 1) * softmax.indexer_head_count *
              softmax.indexer_head_dim;
   }
   return flops;

@@ -8,6 +8,8 @@
 namespace sliceplan::transformer {
 namespace {
 
+int64_t CeilDivide(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+
 int64_t RoundUp(double bytes) { return static_cast<int64_t>(std::ceil(bytes)); }
 
 double Bytes(int64_t elements, hardware::DataType dtype) {
@@ -54,6 +56,19 @@ struct Adder {
     cache.growing_layer_count += count;
     cache.growing_elements_per_token += count * (attention.kv_lora_rank + attention.qk_rope_head_dim);
     if (attention.indexer_head_count > 0) cache.indexer_elements_per_token += count * attention.indexer_head_dim;
+  }
+  void operator()(const CompressedAttention& attention) const {
+    // Key and value are one vector.
+    AddWindow(attention.sliding_window, count * attention.head_dim, cache);
+    if (attention.compression == 0) {
+      cache.window_layer_count += count;
+      return;
+    }
+    cache.growing_layer_count += count;
+    cache.growing_elements_per_token += CeilDivide(count * attention.head_dim, attention.compression);
+    if (attention.indexer_head_count > 0) {
+      cache.indexer_elements_per_token += CeilDivide(count * attention.indexer_head_dim, attention.compression);
+    }
   }
   void operator()(const LinearAttention& attention) const {
     cache.state_layer_count += count;

@@ -30,6 +30,13 @@ struct AttentionWords {
     if (attention.indexer_head_count > 0) absl::StrAppend(&words, ", best ", attention.indexer_top_k, " keys");
     return words;
   }
+  std::string operator()(const CompressedAttention& attention) const {
+    std::string words = absl::StrCat("sliding (", attention.sliding_window, ") attention, ", attention.query_head_count,
+                                     " heads of ", attention.head_dim, " over one key");
+    if (attention.compression > 0) absl::StrAppend(&words, ", and a past compressed ", attention.compression, " to 1");
+    if (attention.indexer_head_count > 0) absl::StrAppend(&words, ", best ", attention.indexer_top_k, " entries");
+    return words;
+  }
   std::string operator()(const LinearAttention& attention) const {
     using Kind = LinearAttention::Kind;
     switch (attention.kind) {

@@ -30,7 +30,10 @@ double HiddenElements(const Layer& layer, int64_t hidden_dim) {
                         (std::holds_alternative<NoFeedForward>(layer.feed_forward) ? 0 : 1);
   const double additions =
       layer.parallel_block && sublayers == 2 ? kParallelAdditionPasses : kAdditionPasses * sublayers;
-  return static_cast<double>(hidden_dim) * (kNormPasses * layer.norms.count + additions);
+  const double streams = layer.residual_stream_count;
+  // Several streams are read once more before each part, to join them.
+  const double joins = layer.residual_stream_count > 1 ? streams * sublayers : 0;
+  return static_cast<double>(hidden_dim) * (kNormPasses * layer.norms.count + streams * additions + joins);
 }
 
 // The table of per-layer inputs, a projection of the embedding to the same width, and a norm of one layer's part.
@@ -93,6 +96,36 @@ void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
       NormParameters(architecture.final_norm, hidden_dim) + NormParameters(embedding_norm, hidden_dim);
 }
 
+// What a mix of residual streams computes from all of them: weights to join them, to place a part's output, and to mix the
+// streams among themselves.
+int64_t MixCount(int64_t streams) { return (2 + streams) * streams; }
+
+WeightMatmul StreamMix(const char* name, int64_t streams, int64_t hidden_dim, int64_t outputs, int64_t bias_count) {
+  WeightMatmul mix;
+  mix.name = name;
+  mix.weight_class = WeightClass::kRouter;
+  mix.component = Component::kOther;
+  mix.k = streams * hidden_dim;
+  mix.n = outputs;
+  mix.bias_count = bias_count;
+  mix.low_precision_allowed = false;
+  return mix;
+}
+
+void AddStreamMixes(const Layer& layer, int64_t hidden_dim, LayerOperations& operations) {
+  const int64_t streams = layer.residual_stream_count;
+  if (streams <= 1) return;
+  constexpr int64_t kScales = 3;  // of the three kinds of weights
+  for (const char* name : {"attn_hc", "ffn_hc"}) {
+    operations.matmuls.push_back(StreamMix(name, streams, hidden_dim, MixCount(streams), MixCount(streams) + kScales));
+  }
+}
+
+// Joins the streams before the final norm.
+WeightMatmul FinalStreamJoin(int64_t streams, int64_t hidden_dim) {
+  return StreamMix("hc_head", streams, hidden_dim, streams, streams + 1);
+}
+
 void AddMtp(const Architecture& architecture, ModelOperations& model) {
   if (architecture.mtp_layer_count == 0) return;
   const int64_t hidden_dim = architecture.hidden_dim;
@@ -106,10 +139,16 @@ void AddMtp(const Architecture& architecture, ModelOperations& model) {
   projection.k = 2 * hidden_dim;
   projection.n = hidden_dim;
   model.mtp.matmuls.push_back(projection);
+  const int32_t streams = architecture.mtp_layer.residual_stream_count;
+  if (streams > 1) model.mtp.matmuls.push_back(FinalStreamJoin(streams, hidden_dim));
   Norms norms = architecture.mtp_layer.norms;
   norms.count = kMtpNorms;
   model.mtp.norm_parameter_count += NormParameters(norms, hidden_dim);
   model.mtp.hidden_elements_per_token += kNormPasses * kMtpNorms * static_cast<double>(hidden_dim);
+}
+
+int32_t StreamCount(const Architecture& architecture) {
+  return architecture.layer_groups.back().layers.back().residual_stream_count;
 }
 
 void AddPerLayerInput(const Layer& layer, int64_t hidden_dim, LayerOperations& operations) {
@@ -156,6 +195,7 @@ LayerOperations OperationsOfLayer(const Layer& layer, int64_t hidden_dim) {
   AddAttention(layer.attention, hidden_dim, operations);
   AddFeedForward(layer.feed_forward, hidden_dim, operations);
   AddPerLayerInput(layer, hidden_dim, operations);
+  AddStreamMixes(layer, hidden_dim, operations);
   return operations;
 }
 
@@ -183,6 +223,9 @@ absl::StatusOr<ModelOperations> OperationsOf(const Architecture& architecture) {
         model.layer_kind.push_back(static_cast<int32_t>(kind));
       }
     }
+  }
+  if (StreamCount(architecture) > 1) {
+    model.embedding_projections.push_back(FinalStreamJoin(StreamCount(architecture), architecture.hidden_dim));
   }
   AddMtp(architecture, model);
   return model;

@@ -52,8 +52,10 @@ struct SoftmaxAttention {
   int32_t value_head_dim = 0;
   int32_t window = 0;          // sliding window in tokens; 0: full
   int32_t chunk = 0;           // chunked window in tokens; 0: no
+  // Compressed past (DeepSeek-V4): beside its window a query sees one entry for every `compression` earlier positions.
+  int32_t compression = 0;         // 0: none
   // Sparse attention (DeepSeek-V3.2): an indexer scores all keys with few, small heads; the softmax sees the best.
-  int32_t selected_key_count = 0;  // keys per query; 0: all
+  int32_t selected_key_count = 0;  // keys per query, compressed entries where there are any; 0: all
   int32_t indexer_head_count = 0;
   int32_t indexer_head_dim = 0;
 };
@@ -98,7 +100,8 @@ struct ModelOperations {
   int64_t embedding_parameter_count = 0;  // lookup tables (tokens, positions)
   int64_t head_parameter_count = 0;       // output head as stored: 0 when tied, its bias always
   WeightMatmul head;                      // always computed
-  // Projections between a narrower embedding and the residual stream (one in, one out): usually none.
+  // Projections between a narrower embedding and the residual stream (one in, one out), of per-layer inputs, and of several
+  // residual streams to one: usually none.
   std::vector<WeightMatmul> embedding_projections;
   int64_t final_norm_parameter_count = 0;  // the norm after the embedding, where there is one, included
   std::vector<LayerOperations> layers;    // distinct layers, by first occurrence

@@ -188,7 +188,7 @@ ParameterCount CountParameters(const Architecture& architecture, const ModelOper
   At(parameters.components, Component::kOutputHead) = model.head_parameter_count;
   At(parameters.components, Component::kNorm) = model.final_norm_parameter_count;
   for (const WeightMatmul& matmul : model.embedding_projections) {
-    At(parameters.components, matmul.component) += WeightElements(matmul);
+    At(parameters.components, matmul.component) += WeightElements(matmul) + matmul.bias_count;
   }
   int64_t inactive = 0;
   for (const LayerOperations& layer : model.layers) {

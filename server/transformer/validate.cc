@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kMaxNormCount = 16;
 constexpr int64_t kMaxPerLayerInput = int64_t{1} << 16;
+constexpr int64_t kMaxResidualStreams = 64;
+constexpr int64_t kMaxCompression = int64_t{1} << 16;
 constexpr int64_t kMaxExtraParameters = int64_t{1} << 40;
 constexpr double kMaxCapacityFactor = 65536;
 constexpr int64_t kMaxPositions = int64_t{1} << 31;
@@ -109,6 +111,36 @@ void CheckLatent(const LatentAttention& attention, Checker& check) {
   }
 }
 
+void CheckCompressed(const CompressedAttention& attention, Checker& check) {
+  const bool heads = check.InRange("attention.compressed.query_head_count", attention.query_head_count, 1, kMaxHeadCount);
+  const bool dim = check.InRange("attention.compressed.head_dim", attention.head_dim, 1, kMaxDim);
+  check.InRange("attention.compressed.q_lora_rank", attention.q_lora_rank, 1, kMaxDim);
+  check.InRange("attention.compressed.sliding_window", attention.sliding_window, 1, kMaxPositions);
+  check.InRange("attention.compressed.compression", attention.compression, 0, kMaxCompression);
+  const bool groups =
+      check.InRange("attention.compressed.output_group_count", attention.output_group_count, 1, kMaxHeadCount);
+  const bool rank = check.InRange("attention.compressed.output_lora_rank", attention.output_lora_rank, 1, kMaxDim);
+  if (heads && dim && static_cast<int64_t>(attention.query_head_count) * attention.head_dim > kMaxDim) {
+    check.Add("attention.compressed.head_dim", absl::StrCat("heads are wider than ", kMaxDim, " in all"));
+  }
+  if (groups && rank && static_cast<int64_t>(attention.output_group_count) * attention.output_lora_rank > kMaxDim) {
+    check.Add("attention.compressed.output_lora_rank", absl::StrCat("groups are wider than ", kMaxDim, " in all"));
+  }
+  if (heads && groups && attention.query_head_count % attention.output_group_count != 0) {
+    check.Add("attention.compressed.output_group_count",
+              absl::StrCat(attention.query_head_count, " heads do not divide over ", attention.output_group_count, " groups"),
+              "NOT_DIVISIBLE");
+  }
+  if (check.InRange("attention.compressed.indexer_head_count", attention.indexer_head_count, 0, kMaxHeadCount) &&
+      attention.indexer_head_count > 0) {
+    if (check.InRange("attention.compressed.indexer_head_dim", attention.indexer_head_dim, 1, kMaxDim) &&
+        static_cast<int64_t>(attention.indexer_head_count) * attention.indexer_head_dim > kMaxDim) {
+      check.Add("attention.compressed.indexer_head_dim", absl::StrCat("indexer heads are wider than ", kMaxDim, " in all"));
+    }
+    check.InRange("attention.compressed.indexer_top_k", attention.indexer_top_k, 1, kMaxPositions);
+  }
+}
+
 void CheckLinear(const LinearAttention& attention, Checker& check) {
   using Kind = LinearAttention::Kind;
   const bool mamba1 = attention.kind == Kind::kMamba1;
@@ -173,17 +205,19 @@ void CheckLayer(const Layer& layer, Checker& check) {
   if (const auto* grouped = std::get_if<GroupedQueryAttention>(&layer.attention)) CheckGroupedQuery(*grouped, check);
   if (const auto* latent = std::get_if<LatentAttention>(&layer.attention)) CheckLatent(*latent, check);
   if (const auto* linear = std::get_if<LinearAttention>(&layer.attention)) CheckLinear(*linear, check);
+  if (const auto* compressed = std::get_if<CompressedAttention>(&layer.attention)) CheckCompressed(*compressed, check);
   if (const auto* dense = std::get_if<DenseFeedForward>(&layer.feed_forward)) {
     check.InRange("feed_forward.dense.ffn_dim", dense->ffn_dim, 1, kMaxDim);
   }
   if (const auto* moe = std::get_if<MixtureOfExperts>(&layer.feed_forward)) CheckMoe(*moe, check);
   check.InRange("per_layer_input_dim", layer.per_layer_input_dim, 0, kMaxPerLayerInput);
+  check.InRange("residual_stream_count", layer.residual_stream_count, 1, kMaxResidualStreams);
   check.InRange("norms.count", layer.norms.count, 0, kMaxNormCount);
   check.InRange("extra_parameter_count", layer.extra_parameter_count, 0, kMaxExtraParameters);
 }
 
-// Widest layer without experts that the ranges allow, in multiples of kMaxDim x hidden_dim.
-constexpr double kDenseLayerWidth = 32;
+// Widest layer without experts that the ranges allow, in multiples of kMaxDim x hidden_dim; generous.
+constexpr double kDenseLayerWidth = 64;
 
 // Upper bound of the parameters of one layer, cheap; in doubles, because products of legal sizes may not fit 64 bits.
 double LayerParameterBound(const Layer& layer, double hidden_dim) {

@@ -89,6 +89,7 @@ struct DecoderTraits {
   MtpRule mtp = MtpRule::kNone;
   int64_t extra_parameters_per_layer = 0;
   bool stores_tied_table_twice = false;    // checkpoints usually hold the tied table a second time
+  bool quantizes_mtp_projection = false;   // with the other linears
   bool rotary_buffers = false;             // files from before `rope_theta` was a key come with stored inverse frequencies
 };
 
@@ -106,6 +107,7 @@ absl::Span<const Family> MixtureFamilies();      // mixture_families.cc
 absl::Span<const Family> GptFamilies();          // gpt_families.cc
 absl::Span<const Family> GemmaFamilies();        // gemma_families.cc
 absl::Span<const Family> LatentFamilies();       // latent_families.cc
+absl::Span<const Family> CompressedFamilies();   // compressed_families.cc
 absl::Span<const Family> HybridFamilies();       // hybrid_families.cc
 absl::Span<const Family> PatternFamilies();      // pattern_families.cc
 

@@ -168,7 +168,8 @@ std::optional<ImportedModel> Import(absl::string_view text, Report& report) {
   Config root(*document, "", report);
   architecture.checkpoint_dtype =
       hugging_face::ReadCheckpointDtype(config.HasAny({"torch_dtype", "dtype"}) ? config : root);
-  hugging_face::ReadQuantization(config.Has("quantization_config") ? config : root, architecture.quantization);
+  hugging_face::ReadQuantization(config.Has("quantization_config") ? config : root, family->traits,
+                                 architecture.quantization);
   if (language.object != &*document) ReadOuterTying(*document, architecture, report);
 
   config.Ignore({"quantization_config", "torch_dtype", "dtype", "is_encoder_decoder", "tie_word_embeddings"});

@@ -77,14 +77,16 @@ void ReadFbgemm(Config& part, Quantization& quantization) {
   QuantizeLinears(format, quantization);
 }
 
-void ReadMxfp4(Config&, Quantization& quantization) {
+WeightFormat Mxfp4() {
   WeightFormat format;
   format.dtype = DataType::kFp4;
   format.block_rows = 1;
   format.block_columns = kMxBlock;
   format.scale_bytes = kByte;
-  Quantize(WeightClass::kExpert, format, quantization);
+  return format;
 }
+
+void ReadMxfp4(Config&, Quantization& quantization) { Quantize(WeightClass::kExpert, Mxfp4(), quantization); }
 
 // Groups along the input, each with a scale and a packed zero point.
 WeightFormat ReadGroups(Config& part) {
@@ -310,7 +312,7 @@ DataType ReadCheckpointDtype(Config& config) {
   return DataType::kBf16;
 }
 
-void ReadQuantization(Config& config, Quantization& quantization) {
+void ReadQuantization(Config& config, const DecoderTraits& traits, Quantization& quantization) {
   const nlohmann::json* object = config.Object("quantization_config");
   if (object == nullptr) return;
   Config part(*object, config.Path("quantization_config"), config.report());
@@ -324,6 +326,17 @@ void ReadQuantization(Config& config, Quantization& quantization) {
   }
   quantization.method = name;
   method->read(part, quantization);
+  // Experts in fewer bits than the rest have a key outside.
+  const std::string expert_dtype = config.Text({"expert_dtype"});
+  if (expert_dtype == "fp4") {
+    Quantize(WeightClass::kExpert, Mxfp4(), quantization);
+  } else if (!expert_dtype.empty()) {
+    config.Warn(ImportWarning::Kind::kUnknownKey, "expert_dtype",
+                absl::StrCat("'", expert_dtype.substr(0, 40), "' is not understood: experts count like the other weights"));
+  }
+  if (traits.quantizes_mtp_projection && quantization.Quantizes(WeightClass::kAttention)) {
+    Quantize(WeightClass::kMtpProjection, quantization.FormatOf(WeightClass::kAttention), quantization);
+  }
   ReadExceptions(part, quantization);
 }
 

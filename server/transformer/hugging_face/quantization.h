@@ -4,6 +4,7 @@
 
 #include "server/transformer/architecture.h"
 #include "server/transformer/hugging_face/config.h"
+#include "server/transformer/hugging_face/family.h"
 
 namespace sliceplan::transformer::hugging_face {
 
@@ -12,7 +13,7 @@ hardware::DataType ReadCheckpointDtype(Config& config);
 
 // Fills `quantization` from the object under `quantization_config`, if there is one. A method that is not understood is a
 // warning, and the weights then count in the checkpoint's format.
-void ReadQuantization(Config& config, Quantization& quantization);
+void ReadQuantization(Config& config, const DecoderTraits& traits, Quantization& quantization);
 
 }  // namespace sliceplan::transformer::hugging_face
 

@@ -71,6 +71,7 @@ constexpr Alias kClasses[] = {
     {"DeepseekV2ForCausalLM", "deepseek_v2"},
     {"DeepseekV32ForCausalLM", "deepseek_v32"},
     {"DeepseekV3ForCausalLM", "deepseek_v3"},
+    {"DeepseekV4ForCausalLM", "deepseek_v4"},
     {"FalconForCausalLM", "falcon"},
     {"FalconMambaForCausalLM", "falcon_mamba"},
     {"GPT2LMHeadModel", "gpt2"},
@@ -233,7 +234,6 @@ constexpr Refusal kRefusals[] = {
     {"xclip", kVision},
     {"yolos", kVision},
     {"bamba", kUnmodelled},
-    {"deepseek_v4", kUnmodelled},
     {"falcon_h1", kUnmodelled},
     {"gemma3n", kUnmodelled},
     {"gemma3n_text", kUnmodelled},
@@ -271,7 +271,7 @@ const Family* FindFamily(absl::string_view model_type) {
     }
   }
   for (const auto families : {LlamaFamilies, MixtureFamilies, LatentFamilies, GemmaFamilies, HybridFamilies, GptFamilies,
-                              PatternFamilies}) {
+                              CompressedFamilies, PatternFamilies}) {
     if (const Family* family = FindIn(families(), model_type)) return family;
   }
   return nullptr;
