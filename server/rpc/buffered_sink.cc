@@ -36,6 +36,13 @@ void BufferedSink::Write(absl::string_view line, bool urgent) {
   if (wake) wake_.notify_one();
 }
 
+void BufferedSink::Flush() {
+  std::unique_lock lock(mutex_);
+  urgent_ = true;
+  wake_.notify_one();
+  written_.wait(lock, [this] { return waiting_.empty() && !writing_; });
+}
+
 void BufferedSink::RunThread() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -45,6 +52,7 @@ void BufferedSink::RunThread() {
     const int64_t dropped_count = std::exchange(dropped_count_, 0);
     urgent_ = false;
     const bool last = stopping_;
+    writing_ = true;
     lock.unlock();
     if (dropped_count > 0) {
       LogLine line(absl::Now(), Severity::kWarning, "log lines dropped: the reader is too slow");
@@ -53,6 +61,8 @@ void BufferedSink::RunThread() {
     }
     WriteOut(text);
     lock.lock();
+    writing_ = false;
+    if (waiting_.empty()) written_.notify_all();
     if (last && waiting_.empty()) return;
   }
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/google/rpc/error_details.pb.h"
@@ -62,8 +64,8 @@ std::string MessageOf(const std::vector<FieldError>& errors) {
 Result InvalidArgument(const std::vector<FieldError>& errors) {
   google::rpc::Status status = StatusOf(absl::StatusCode::kInvalidArgument, MessageOf(errors));
   google::rpc::BadRequest bad_request;
-  // Leaves room for the ErrorInfo with its counts, which is below this size.
-  constexpr size_t kErrorInfoBytes = 320;
+  // Leaves room for the ErrorInfo with its counts and reasons, which is below this size.
+  constexpr size_t kErrorInfoBytes = 512;
   size_t free_bytes = kMaxStatusBytes - kErrorInfoBytes - status.ByteSizeLong();
   for (const FieldError& error : errors) {
     if (static_cast<size_t>(bad_request.field_violations_size()) == kMaxViolations) break;
@@ -79,6 +81,11 @@ Result InvalidArgument(const std::vector<FieldError>& errors) {
   const bool one_reason = std::all_of(errors.begin(), errors.end(),
                                       [&](const FieldError& error) { return error.reason == errors[0].reason; });
   ErrorMetadata metadata = {{"violation_count", absl::StrCat(errors.size())}};
+  if (!one_reason) {
+    std::set<std::string> reasons;
+    for (const FieldError& error : errors) reasons.insert(error.reason);
+    metadata.emplace_back("reasons", absl::StrJoin(reasons, ","));
+  }
   if (static_cast<size_t>(bad_request.field_violations_size()) < errors.size()) {
     metadata.emplace_back("listed_violation_count", absl::StrCat(bad_request.field_violations_size()));
   }

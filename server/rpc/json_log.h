@@ -82,6 +82,8 @@ class BufferedSink : public LogSink {
   ~BufferedSink() override;
 
   void Write(absl::string_view line, bool urgent) override;
+  // Returns when everything written so far is out.
+  void Flush();
 
  private:
   void RunThread();
@@ -90,9 +92,11 @@ class BufferedSink : public LogSink {
   const int file_descriptor_;
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable written_;
   std::string waiting_;
   int64_t dropped_count_ = 0;
   bool urgent_ = false;
+  bool writing_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -20,8 +20,12 @@ class Violations {
   // A name that nothing has. Alone it makes the call NOT_FOUND. `type`: "accelerator", "model preset".
   void AddUnknownName(const FieldPath& field, absl::string_view type, absl::string_view name, std::string description,
                       absl::string_view reason);
-  // What the engine found, with fields relative to `parent`.
-  void Add(const FieldPath& parent, const hardware::Violation& violation);
+  // What the engine or the catalog found, with fields relative to `parent`. `name`: what was asked for, where it is an
+  // unknown name.
+  void Add(const FieldPath& parent, const hardware::Violation& violation, absl::string_view name = "");
+
+  // The same for several, less those of fields of which something was said before.
+  void AddMissing(const FieldPath& parent, const std::vector<hardware::Violation>& found);
 
   bool empty() const { return errors_.empty(); }
   size_t size() const { return errors_.size(); }

@@ -1,0 +1,90 @@
+// sliceplan-server: flags -> options -> server.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/catalog/catalog_store.h"
+#include "server/rpc/handlers/engine.h"
+#include "server/rpc/handlers/register.h"
+#include "server/rpc/json_log.h"
+#include "server/rpc/lifetime.h"
+#include "server/rpc/method_table.h"
+#include "server/rpc/server.h"
+#include "server/rpc/server_flags.h"
+#include "server/rpc/version.h"
+
+namespace {
+
+using sliceplan::catalog::CatalogStore;
+using sliceplan::rpc::JsonLog;
+using sliceplan::rpc::LogLine;
+using sliceplan::rpc::Severity;
+
+void LogStatus(const JsonLog& log, absl::string_view message, const absl::Status& status) {
+  LogLine line = log.Line(Severity::kError, message);
+  line.Text("cause", std::string(status.message()));
+  log.Write(std::move(line));
+}
+
+void LogCatalog(const JsonLog& log, absl::string_view message, const CatalogStore& store) {
+  LogLine line = log.Line(Severity::kInfo, message);
+  line.Text("catalog_version", store.Snapshot()->version());
+  log.Write(std::move(line));
+}
+
+// Serves until a signal; returns the exit status.
+int Run(const sliceplan::rpc::ServerFlags& flags, const JsonLog& log, sliceplan::rpc::BufferedSink& sink) {
+  const auto store = CatalogStore::Create(flags.catalog_dir);
+  if (!store.ok()) {
+    LogStatus(log, "the catalog cannot be used", store.status());
+    return EXIT_FAILURE;
+  }
+  sliceplan::rpc::Engine engine(store->get());
+  const sliceplan::rpc::MethodTable methods = sliceplan::rpc::MakeMethodTable(&engine);
+  const auto server = sliceplan::rpc::Server::Start(flags.server, &methods, &log);
+  if (!server.ok()) {
+    LogStatus(log, "the server cannot start", server.status());
+    return EXIT_FAILURE;
+  }
+  LogLine serving = log.Line(Severity::kInfo, "serving");
+  serving.Text("address", flags.server.address)
+      .Integer("port", (*server)->port())
+      .Text("engine_version", sliceplan::rpc::EngineVersion())
+      .Text("catalog_version", (*store)->Snapshot()->version());
+  log.Write(std::move(serving));
+  std::cout << "port=" << (*server)->port() << std::endl;
+
+  const auto reload = [&] {
+    const absl::Status status = (*store)->Reload();
+    if (status.ok()) {
+      LogCatalog(log, "catalog read again", **store);
+    } else {
+      LogStatus(log, "the new catalog is wrong; the old one stays", status);
+    }
+  };
+  const auto ending = sliceplan::rpc::ServeUntilSignalled(**server, flags.lifetime, reload, log);
+  if (ending == sliceplan::rpc::Ending::kImmediate) {
+    // Without destructors, which would wait for calls.
+    sink.Flush();
+    std::_Exit(EXIT_FAILURE);
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sliceplan::rpc::BlockSignals();
+  const auto flags = sliceplan::rpc::ParseServerFlags(argc, argv);
+  if (!flags.ok()) {
+    std::cerr << flags.status().message() << "\n";
+    return EXIT_FAILURE;
+  }
+  sliceplan::rpc::BufferedSink sink(STDERR_FILENO);
+  const JsonLog log(&sink, flags->log_level);
+  return Run(*flags, log, sink);
+}

@@ -1,0 +1,79 @@
+#include "server/rpc/convert/profile.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/catalog/near_names.h"
+#include "server/rpc/convert/ranges.h"
+#include "server/rpc/text.h"
+
+namespace sliceplan::rpc {
+namespace {
+
+constexpr size_t kMaxNameBytes = 64;
+
+const catalog::v1::CalibrationProfile* FindProfile(const std::string& name, const catalog::Catalog& catalog) {
+  for (const catalog::v1::CalibrationProfile& profile : catalog.calibration_profiles()) {
+    if (profile.name() == name) return &profile;
+  }
+  return nullptr;
+}
+
+// The default of the first chip of the catalog with the same kind of fabric.
+std::string DefaultOf(hardware::FabricKind fabric, const catalog::Catalog& catalog) {
+  for (const catalog::Accelerator& accelerator : catalog.accelerators()) {
+    if (accelerator.spec.fabric == fabric && !accelerator.record.default_training_profile().empty()) {
+      return accelerator.record.default_training_profile();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+bool CheckProfileName(const std::string& name, const catalog::Catalog& catalog, const FieldPath& path,
+                      Violations& violations) {
+  if (name.empty()) return true;
+  if (!CheckLength(name, kMaxNameBytes, path, violations)) return false;
+  if (FindProfile(name, catalog) != nullptr) return true;
+  std::vector<absl::string_view> names;
+  for (const catalog::v1::CalibrationProfile& profile : catalog.calibration_profiles()) {
+    names.push_back(profile.name());
+  }
+  const std::vector<std::string> near = catalog::NearNames(name, names);
+  violations.AddUnknownName(path, "calibration profile", name,
+                            absl::StrCat("There is no calibration profile ", Quoted(name),
+                                         near.empty() ? "." : catalog::DidYouMean(near)),
+                            "UNKNOWN_CALIBRATION_PROFILE");
+  return false;
+}
+
+ProfileHandle ToTrainingProfile(const std::string& name, const catalog::ResolvedSlice& slice,
+                                const catalog::Catalog& catalog, ProfileCache& cache, const FieldPath& path,
+                                Violations& violations, Assumptions& assumptions) {
+  if (!CheckProfileName(name, catalog, path, violations)) return nullptr;
+  std::string used = name;
+  if (used.empty() && slice.accelerator != nullptr) used = slice.accelerator->record.default_training_profile();
+  if (used.empty()) {
+    used = DefaultOf(slice.slice.accelerator.fabric, catalog);
+    if (!used.empty()) {
+      assumptions.Add("calibration_profile", used,
+                      absl::StrCat("Calibration profile ", used, ": that of other chips with the same kind of fabric, ",
+                                   "because this one has none of its own."));
+    }
+  }
+  const catalog::v1::CalibrationProfile* const record = used.empty() ? nullptr : FindProfile(used, catalog);
+  if (record == nullptr) {
+    violations.Add(path, "This chip has no calibration profile; name one, or use ESTIMATION_MODE_ROOFLINE.",
+                   "NO_CALIBRATION_PROFILE");
+    return nullptr;
+  }
+  if (record->workload() == catalog::v1::CALIBRATION_WORKLOAD_SERVING) {
+    violations.Add(path, absl::StrCat(record->name(), " is a profile of serving, not of training."),
+                   "WRONG_CALIBRATION_PROFILE");
+    return nullptr;
+  }
+  return cache.Find(catalog, *record, slice.slice.accelerator_id);
+}
+
+}  // namespace sliceplan::rpc

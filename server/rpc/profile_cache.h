@@ -1,0 +1,32 @@
+// Calibration profiles as the engine takes them, made once per catalog and chip.
+#ifndef SLICEPLAN_SERVER_RPC_PROFILE_CACHE_H_
+#define SLICEPLAN_SERVER_RPC_PROFILE_CACHE_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/catalog/catalog.h"
+#include "server/roofline/efficiency.h"
+
+namespace sliceplan::rpc {
+
+using ProfileHandle = std::shared_ptr<const roofline::EfficiencyProfile>;
+
+// Thread-safe.
+class ProfileCache {
+ public:
+  // `record` must be of `catalog`; `accelerator_id` is empty for a custom chip.
+  ProfileHandle Find(const catalog::Catalog& catalog, const catalog::v1::CalibrationProfile& record,
+                     const std::string& accelerator_id);
+
+ private:
+  std::mutex mutex_;
+  std::string catalog_version_;  // of everything below
+  absl::flat_hash_map<std::string, ProfileHandle> profiles_;
+};
+
+}  // namespace sliceplan::rpc
+
+#endif  // SLICEPLAN_SERVER_RPC_PROFILE_CACHE_H_
