@@ -14,6 +14,7 @@
 #include "server/planner/pipeline_schedule.h"
 #include "server/planner/plan_evaluator.h"
 #include "server/planner/remat.h"
+#include "server/planner/smallest_fix.h"
 #include "server/planner/thresholds.h"
 #include "server/planner/training_search.h"
 #include "server/planner/words.h"
@@ -351,10 +352,8 @@ bool Better(const EvaluatedPlan& a, const EvaluatedPlan& b) {
   return a.memory.headroom_bytes > b.memory.headroom_bytes;
 }
 
-}  // namespace
-
-TrainingAnswer EstimateTraining(const TrainingJob& job, MappingCache& mappings,
-                                const std::function<bool()>& cancelled) {
+TrainingAnswer EstimateWithoutFix(const TrainingJob& job, MappingCache& mappings,
+                                  const std::function<bool()>& cancelled) {
   TrainingAnswer answer;
   CheckWorkload(job, answer.violations, answer.estimate.warnings);
   CheckAccelerator(job, answer.violations);
@@ -405,6 +404,25 @@ TrainingAnswer EstimateTraining(const TrainingJob& job, MappingCache& mappings,
       absl::StrCat("parallelism: the fastest of ", CountWords(static_cast<int64_t>(plans.size())), " legal splits"));
   answer.estimate.plans_evaluated = evaluator.evaluated_count();
   FillEstimate(job, best, evaluator, answer.estimate);
+  return answer;
+}
+
+}  // namespace
+
+TrainingAnswer EstimateTraining(const TrainingJob& job, MappingCache& mappings,
+                                const std::function<bool()>& cancelled) {
+  TrainingAnswer answer = EstimateWithoutFix(job, mappings, cancelled);
+  if (!answer.violations.empty() || answer.cancelled || answer.estimate.outcome == Outcome::kFeasible) return answer;
+  answer.estimate.smallest_fix =
+      SmallestFix(job, answer.estimate, [&](const TrainingJob& changed) -> std::optional<Trial> {
+        if (cancelled != nullptr && cancelled()) return std::nullopt;
+        const TrainingAnswer tried = EstimateWithoutFix(changed, mappings, cancelled);
+        if (!tried.violations.empty() || tried.cancelled) return std::nullopt;
+        const TrainingEstimate& estimate = tried.estimate;
+        const std::optional<double> wall =
+            estimate.goodput.wall_seconds ? estimate.goodput.wall_seconds : estimate.time_to_train_seconds;
+        return Trial{estimate.outcome, estimate.step_time.expected_seconds, wall.value_or(0)};
+      });
   return answer;
 }
 
