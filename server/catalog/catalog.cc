@@ -8,17 +8,8 @@
 #include "server/catalog/near_names.h"
 
 namespace sliceplan::catalog {
-namespace {
 
 using hardware::Violation;
-
-// A name that a message quotes: a request may hold a megabyte.
-std::string Quoted(absl::string_view name) {
-  constexpr size_t kMaxQuoted = 80;
-  return absl::StrCat("\"", name.substr(0, kMaxQuoted), name.size() > kMaxQuoted ? "..." : "", "\"");
-}
-
-}  // namespace
 
 absl::StatusOr<std::shared_ptr<const Catalog>> Catalog::Build(absl::Span<const SourceFile> base,
                                                               absl::Span<const SourceFile> overlay) {

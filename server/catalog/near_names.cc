@@ -90,4 +90,9 @@ std::string DidYouMean(absl::Span<const std::string> near_names) {
   return text;
 }
 
+std::string Quoted(absl::string_view name) {
+  constexpr size_t kMaxQuoted = 80;
+  return absl::StrCat("\"", name.substr(0, kMaxQuoted), name.size() > kMaxQuoted ? "..." : "", "\"");
+}
+
 }  // namespace sliceplan::catalog

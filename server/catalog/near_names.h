@@ -26,6 +26,9 @@ std::vector<std::string> NearNames(absl::string_view name, absl::Span<const absl
 // "; did you mean \"a\", \"b\" or \"c\"?", or nothing when `near_names` is empty.
 std::string DidYouMean(absl::Span<const std::string> near_names);
 
+// The name in quotes for a message, cut when it is long: a request may hold a megabyte.
+std::string Quoted(absl::string_view name);
+
 }  // namespace sliceplan::catalog
 
 #endif  // SLICEPLAN_SERVER_CATALOG_NEAR_NAMES_H_

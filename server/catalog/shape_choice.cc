@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/catalog/slice_record.h"
@@ -88,8 +87,7 @@ v1::SliceRecord DeriveSlice(const Accelerator& accelerator, const Shape& shape) 
   return record;
 }
 
-std::optional<Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip_count,
-                                    absl::string_view machine_type) {
+std::optional<Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip_count) {
   std::optional<Shape> best;
   bool best_is_sold = false;
   const auto consider = [&](Shape shape, bool is_sold) {
@@ -99,7 +97,6 @@ std::optional<Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip
   };
   for (const v1::SliceRecord* record : accelerator.slices) {
     if (record->chip_count() != chip_count) continue;
-    if (!machine_type.empty() && !absl::EqualsIgnoreCase(machine_type, record->machine_type())) continue;
     consider(Shape(record->dims().begin(), record->dims().end()), IsSold(*record));
   }
   if (chip_count <= MaxCubeChips(accelerator)) {
@@ -158,29 +155,6 @@ int32_t CoresPerNamedChip(const Accelerator& accelerator) {
   const bool counts_cores =
       !accelerator.slices.empty() && accelerator.slices.front()->name_counts() == v1::NAME_COUNTS_TENSORCORES;
   return counts_cores ? std::max(1, accelerator.spec.tensorcore_count.value_or(1)) : 1;
-}
-
-DomainSplit SplitIntoDomains(int64_t chip_count, int64_t domain, int64_t host) {
-  if (chip_count <= domain) return {chip_count, {}};
-  if (chip_count % domain == 0) return {domain, {}};
-  const auto even_share = [domain, host](int64_t count) -> int64_t {
-    // A share of at least half a domain bounds the number of domains from both sides.
-    const int64_t fewest = (count + domain - 1) / domain;
-    for (int64_t domains = fewest; domains * domain <= 2 * count; ++domains) {
-      if (count % domains == 0 && (count / domains) % host == 0) return count / domains;
-    }
-    return 0;
-  };
-  DomainSplit split;
-  split.domain_size = even_share(chip_count);
-  if (split.domain_size > 0) return split;
-  // A multiple of the domain is never far.
-  int64_t below = chip_count - 1;
-  while (below > domain && below % domain != 0 && even_share(below) == 0) --below;
-  int64_t above = chip_count + 1;
-  while (above % domain != 0 && even_share(above) == 0) ++above;
-  split.nearest_counts = {below, above};
-  return split;
 }
 
 }  // namespace sliceplan::catalog

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "server/catalog/catalog.h"
 #include "server/hardware/topology.h"
 
@@ -26,9 +25,7 @@ bool IsTwistOffered(const Accelerator& accelerator, const hardware::Shape& shape
 v1::SliceRecord DeriveSlice(const Accelerator& accelerator, const hardware::Shape& shape);
 
 // The most cubic legal shape of exactly `chip_count` chips, shapes sold as one slice first; nullopt when there is none.
-// With a `machine_type`, listed shapes on other hosts do not count.
-std::optional<hardware::Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip_count,
-                                              absl::string_view machine_type);
+std::optional<hardware::Shape> MostCubicShape(const Accelerator& accelerator, int64_t chip_count);
 
 // The legal chip counts next below and next above, ascending; one where the other does not exist; none without shapes.
 std::vector<int64_t> NearestChipCounts(const Accelerator& accelerator, int64_t chip_count);
@@ -41,16 +38,6 @@ std::string TwistedShapes(const Accelerator& accelerator);
 
 // How many the number in a slice name counts per chip: the TensorCores of a chip, or 1.
 int32_t CoresPerNamedChip(const Accelerator& accelerator);
-
-// How chips are spread over scale-up domains of `domain` chips whose hosts have `host` each.
-struct DomainSplit {
-  int64_t domain_size = 0;              // chips in use of each domain; 0: no even split
-  std::vector<int64_t> nearest_counts;  // without a split
-};
-
-// All in one domain where they fit; else whole domains, else the fewest domains that are filled alike with whole hosts,
-// at least half full.
-DomainSplit SplitIntoDomains(int64_t chip_count, int64_t domain, int64_t host);
 
 }  // namespace sliceplan::catalog
 

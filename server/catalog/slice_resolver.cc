@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/catalog/chip_edit.h"
+#include "server/catalog/gpu_domains.h"
+#include "server/catalog/named_chip.h"
 #include "server/catalog/near_names.h"
 #include "server/catalog/shape_choice.h"
-#include "server/hardware/spec_check.h"
+#include "server/catalog/torus_axes.h"
 #include "server/hardware/topology.h"
 
 namespace sliceplan::catalog {
@@ -22,11 +23,6 @@ using hardware::ShapeName;
 using hardware::Violation;
 
 constexpr size_t kMaxNameLength = 128;
-constexpr size_t kMaxQuoted = 80;
-
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat("\"", text.substr(0, kMaxQuoted), text.size() > kMaxQuoted ? "..." : "", "\"");
-}
 
 class Resolver {
  public:
@@ -34,11 +30,7 @@ class Resolver {
 
   SliceResolution Resolve() {
     CheckForm();
-    FindChip();
-    if (chip_known_) {
-      EditChip();
-      ResolveShape();
-    }
+    if (SetChip()) ResolveShape();
     SetSliceCount();
     SliceResolution resolution;
     if (violations_.empty()) {
@@ -62,11 +54,8 @@ class Resolver {
 
   // What can be said of the query without the catalog.
   void CheckForm();
-  void FindChip();
-  void FindChipOfType();
-  void EditChip();
-  // The fabric of a chip that the catalog does not have.
-  void SetCustomFabric();
+  // Sets the chip; false when it is not known.
+  bool SetChip();
 
   void ResolveShape();
   void ResolveOneChip();
@@ -74,23 +63,16 @@ class Resolver {
   void ResolveGpuMachine(int64_t chip_count);
   void ResolveTorusCount(absl::string_view field, int64_t chip_count);
   void ResolveTorusShape(absl::string_view field, const Shape& shape);
-  void ResolveCustomShape(const Shape& shape);
   // Of several hosts of one shape, the named one or the first.
   const v1::SliceRecord* ChooseHost(const std::vector<const v1::SliceRecord*>& records);
   void UseRecord(const v1::SliceRecord& record);
-  void SetAxes(const Shape& shape);
-  void SetTwist(const Shape& shape);
   void SetSliceCount();
 
   const Catalog& catalog_;
   const SliceQuery& query_;
   ResolvedSlice out_;
   std::vector<Violation> violations_;
-  bool chip_known_ = false;
-  // What `accelerator_type` says; at most one is set.
-  absl::Span<const v1::SliceRecord* const> type_records_;
-  std::optional<Shape> type_shape_;
-  std::optional<int64_t> type_chip_count_;
+  NamedChip named_;
 };
 
 void Resolver::CheckForm() {
@@ -118,137 +100,21 @@ void Resolver::CheckForm() {
   }
 }
 
-void Resolver::FindChip() {
+bool Resolver::SetChip() {
   if (query_.custom != nullptr) {
-    out_.slice.accelerator = *query_.custom;
-    chip_known_ = true;
-    if (!query_.accelerator_type.empty()) {
-      Fail("accelerator_type",
-           "accelerator_type names a chip of the catalog; give topology or chip_count for a custom chip.",
-           "CONFLICTING_FIELDS");
-      chip_known_ = false;
-    }
-    return;
-  }
-  if (!query_.accelerator.empty()) {
-    AcceleratorLookup lookup = catalog_.FindAccelerator(query_.accelerator);
-    if (lookup.violation.has_value()) violations_.push_back(*std::move(lookup.violation));
-    out_.accelerator = lookup.accelerator;
-  }
-  if (!query_.accelerator_type.empty()) {
-    FindChipOfType();
-  } else if (query_.accelerator.empty()) {
-    Fail("accelerator", "accelerator is required, or accelerator_type, or custom.", "REQUIRED");
-  }
-  if (out_.accelerator == nullptr) return;
-  out_.slice.accelerator = out_.accelerator->spec;
-  out_.slice.accelerator_id = id();
-  chip_known_ = true;
-}
-
-void Resolver::FindChipOfType() {
-  const absl::string_view type = query_.accelerator_type;
-  const Accelerator* named = nullptr;
-  type_records_ = catalog_.FindSlices(type);
-  if (!type_records_.empty()) {
-    named = catalog_.FindAccelerator(type_records_.front()->accelerator()).accelerator;
-  } else if (const size_t hyphen = type.rfind('-'); hyphen != absl::string_view::npos) {
-    // "v5p-512" or "v5p-4x4x16", of a chip by any of its names.
-    AcceleratorLookup lookup = catalog_.FindAccelerator(type.substr(0, hyphen), "accelerator_type");
-    const std::optional<Shape> shape = hardware::ParseShape(type.substr(hyphen + 1));
-    if (shape.has_value() && lookup.violation.has_value() && lookup.violation->reason == "AMBIGUOUS_ACCELERATOR") {
-      violations_.push_back(*std::move(lookup.violation));
-      return;
-    }
-    if (shape.has_value() && lookup.accelerator != nullptr) {
-      named = lookup.accelerator;
-      if (shape->size() > 1) {
-        type_shape_ = shape;
-      } else {
-        const int64_t number = shape->front();
-        const int32_t cores = CoresPerNamedChip(*named);
-        if (number % cores != 0) {
-          Fail("accelerator_type",
-               absl::StrCat("The number in ", Quoted(type), " counts TensorCores, ", cores, " a chip; ", number,
-                            " is not a multiple of ", cores, "."),
-               "ILLEGAL_CHIP_COUNT");
-          return;
-        }
-        type_chip_count_ = number / cores;
-      }
-    }
-  }
-  if (named == nullptr) {
-    if (catalog_.FindAccelerator(type).accelerator != nullptr) {
-      Fail("accelerator_type", absl::StrCat(Quoted(type), " names a chip, not a slice; it belongs in accelerator."),
-           "UNKNOWN_ACCELERATOR_TYPE", Violation::Kind::kNotFound);
-      return;
-    }
-    std::vector<absl::string_view> names;
-    for (const v1::SliceRecord& record : catalog_.slices()) {
-      if (!record.slice_name().empty()) names.push_back(record.slice_name());
-    }
-    const std::string hint = DidYouMean(NearNames(type, names));
-    Fail("accelerator_type", absl::StrCat("There is no accelerator type ", Quoted(type), hint.empty() ? "." : hint),
-         "UNKNOWN_ACCELERATOR_TYPE", Violation::Kind::kNotFound);
-    return;
-  }
-  if (out_.accelerator != nullptr && out_.accelerator != named) {
+    out_.slice.accelerator = CustomSpec(query_, violations_);
+    if (query_.accelerator_type.empty()) return true;
     Fail("accelerator_type",
-         absl::StrCat(Quoted(type), " is a slice of ", named->record.id(), ", but accelerator says ", id(), "."),
+         "accelerator_type names a chip of the catalog; give topology or chip_count for a custom chip.",
          "CONFLICTING_FIELDS");
-    return;
+    return false;
   }
-  if (!query_.accelerator.empty() && out_.accelerator == nullptr) return;  // reported: an unknown accelerator
-  out_.accelerator = named;
-}
-
-void Resolver::EditChip() {
-  if (out_.accelerator == nullptr) {
-    hardware::CheckSpec(spec(), "custom.", violations_);
-    SetCustomFabric();
-    return;
-  }
-  if (!query_.override_fields && query_.axis_wraps.empty()) return;
-  const AcceleratorSpec& listed = out_.accelerator->spec;
-  AcceleratorSpec& edited = out_.slice.accelerator;
-  if (query_.override_fields) query_.override_fields(edited);
-  if (edited.hbm_bytes != listed.hbm_bytes && edited.hbm_usable_bytes == listed.hbm_usable_bytes) {
-    // The listed share of another memory says nothing about this one.
-    edited.hbm_usable_bytes.reset();
-  }
-  hardware::CheckSpec(edited, "override.", violations_);
-  if (edited.ici_torus_dims != listed.ici_torus_dims) {
-    Fail("override.ici_torus_dims", "The dimensions of the torus belong to the chip; describe a custom chip.",
-         "CONFLICTING_FIELDS");
-  }
-  const bool names_torus = edited.ici_link_bytes_per_second != listed.ici_link_bytes_per_second ||
-                           edited.ici_hop_seconds != listed.ici_hop_seconds || !query_.axis_wraps.empty();
-  const bool names_switches = edited.scale_up_domain_size != listed.scale_up_domain_size ||
-                              edited.scale_up_bytes_per_second != listed.scale_up_bytes_per_second ||
-                              edited.network_bytes_per_second != listed.network_bytes_per_second;
-  if (IsSwitched() && names_torus) {
-    Fail("override", absl::StrCat(id(), " is joined by switches: the ici fields do not apply."), "CONFLICTING_FIELDS");
-  } else if (!IsSwitched() && names_switches) {
-    Fail("override", absl::StrCat(id(), " is joined by a torus: the scale_up and network fields do not apply."),
-         "CONFLICTING_FIELDS");
-  }
-}
-
-void Resolver::SetCustomFabric() {
-  AcceleratorSpec& custom = out_.slice.accelerator;
-  const bool names_torus = custom.ici_torus_dims.has_value() || custom.ici_link_bytes_per_second.has_value() ||
-                           !query_.axis_wraps.empty() || query_.twisted || absl::StrContains(query_.topology, 'x');
-  const bool names_switches = custom.scale_up_domain_size.has_value() || custom.scale_up_bytes_per_second.has_value() ||
-                              custom.network_bytes_per_second.has_value();
-  if (names_torus && names_switches) {
-    Fail("custom",
-         "A custom chip is joined by a torus (ici fields, a topology of several dimensions) or by switches "
-         "(scale_up and network fields), not both.",
-         "CONFLICTING_FIELDS");
-  }
-  custom.fabric = names_torus ? hardware::FabricKind::kTorus : hardware::FabricKind::kSwitched;
-  custom.wrap_rule = hardware::WrapRule::kNever;
+  named_ = FindNamedChip(catalog_, query_, violations_);
+  if (named_.accelerator == nullptr) return false;
+  out_.accelerator = named_.accelerator;
+  out_.slice.accelerator = OverriddenSpec(*named_.accelerator, query_, violations_);
+  out_.slice.accelerator_id = id();
+  return true;
 }
 
 void Resolver::ResolveShape() {
@@ -258,21 +124,21 @@ void Resolver::ResolveShape() {
   if (out_.accelerator == nullptr && !query_.machine_type.empty()) {
     Fail("machine_type", "machine_type names a host of the catalog; a custom chip has none.", "CONFLICTING_FIELDS");
   }
-  if (!type_records_.empty()) {
-    if (const v1::SliceRecord* record = ChooseHost({type_records_.begin(), type_records_.end()})) {
+  if (!named_.slices.empty()) {
+    if (const v1::SliceRecord* record = ChooseHost({named_.slices.begin(), named_.slices.end()})) {
       if (record->name_counts() == v1::NAME_COUNTS_TENSORCORES) {
         Note(absl::StrCat(query_.accelerator_type, " counts TensorCores: ", record->topology(), ", ",
                           record->chip_count(), " chips."));
       }
       UseRecord(*record);
     }
-  } else if (type_shape_.has_value()) {
-    ResolveTorusShape("accelerator_type", *type_shape_);
-  } else if (type_chip_count_.has_value()) {
+  } else if (named_.shape.has_value()) {
+    ResolveTorusShape("accelerator_type", *named_.shape);
+  } else if (named_.chip_count.has_value()) {
     if (IsSwitched()) {
-      ResolveGpus("accelerator_type", *type_chip_count_);
+      ResolveGpus("accelerator_type", *named_.chip_count);
     } else {
-      ResolveTorusCount("accelerator_type", *type_chip_count_);
+      ResolveTorusCount("accelerator_type", *named_.chip_count);
     }
   } else if (!query_.topology.empty()) {
     const std::optional<Shape> shape = hardware::ParseShape(query_.topology);
@@ -318,13 +184,7 @@ void Resolver::ResolveOneChip() {
 void Resolver::ResolveGpus(absl::string_view field, int64_t chip_count) {
   if (query_.twisted) Fail("twisted", "Only a torus can be twisted.", "TWIST_NOT_OFFERED");
   hardware::Slice& slice = out_.slice;
-  // Chips of a scale-up domain; of a host where the chips meet on its PCIe alone.
-  int64_t domain = 1;
-  if (spec().scale_up_domain_size.has_value()) {
-    domain = *spec().scale_up_domain_size;
-  } else if (spec().scale_up_bytes_per_second.has_value() && spec().chips_per_host.has_value()) {
-    domain = *spec().chips_per_host;
-  }
+  int64_t domain = DomainSizeOf(spec());
   const int64_t host = spec().chips_per_host.value_or(1);
   ResolveGpuMachine(chip_count);
   // A machine with fewer (or more) chips than the usual host holds its own domain, unless domains span hosts.
@@ -408,10 +268,10 @@ void Resolver::ResolveTorusCount(absl::string_view field, int64_t chip_count) {
     const size_t dims = static_cast<size_t>(std::clamp(spec().ici_torus_dims.value_or(1), 1, 3));
     const Shape shape = hardware::ShapesOf(chip_count, dims, 1).front();
     Note(absl::StrCat(chip_count, " chips: planned as ", ShapeName(shape), ", the most cubic shape."));
-    ResolveCustomShape(shape);
+    SetTorus(query_, shape, out_, violations_);
     return;
   }
-  const std::optional<Shape> shape = MostCubicShape(*out_.accelerator, chip_count, query_.machine_type);
+  const std::optional<Shape> shape = MostCubicShape(*out_.accelerator, chip_count);
   if (!shape.has_value()) {
     const std::vector<int64_t> nearest = NearestChipCounts(*out_.accelerator, chip_count);
     Fail(field,
@@ -436,7 +296,7 @@ void Resolver::ResolveTorusShape(absl::string_view field, const Shape& asked) {
            "ILLEGAL_TOPOLOGY");
       return;
     }
-    ResolveCustomShape(asked);
+    SetTorus(query_, asked, out_, violations_);
     return;
   }
   const Shape shape = hardware::CanonicalOrder(asked);
@@ -446,8 +306,9 @@ void Resolver::ResolveTorusShape(absl::string_view field, const Shape& asked) {
          "ILLEGAL_TOPOLOGY");
     return;
   }
-  if (shape != asked)
+  if (shape != asked) {
     Note(absl::StrCat(ShapeName(asked), " is read as ", ShapeName(shape), ": axes count in that order."));
+  }
   if (!records.empty()) {
     if (const v1::SliceRecord* record = ChooseHost(records)) UseRecord(*record);
     return;
@@ -463,11 +324,6 @@ void Resolver::ResolveTorusShape(absl::string_view field, const Shape& asked) {
   out_.slice.listed = false;
   out_.listed = nullptr;
   out_.derived = std::move(derived);
-}
-
-void Resolver::ResolveCustomShape(const Shape& shape) {
-  SetAxes(shape);
-  SetTwist(shape);
 }
 
 const v1::SliceRecord* Resolver::ChooseHost(const std::vector<const v1::SliceRecord*>& records) {
@@ -508,72 +364,7 @@ void Resolver::UseRecord(const v1::SliceRecord& record) {
     Note(absl::StrCat(record.topology(), " (", record.chip_count(), " chips) is not sold as one slice",
                       largest.empty() ? "." : "; the largest that is: ", largest, largest.empty() ? "" : "."));
   }
-  SetAxes(shape);
-  SetTwist(shape);
-}
-
-void Resolver::SetAxes(const Shape& shape) {
-  hardware::Slice& slice = out_.slice;
-  slice.chip_count = hardware::ChipCount(shape);
-  slice.topology = ShapeName(shape);
-  hardware::AxisWraps wraps;
-  if (!query_.axis_wraps.empty()) {
-    const absl::string_view field = out_.accelerator == nullptr ? "custom.ici_axis_wraps" : "override.ici_axis_wraps";
-    if (query_.axis_wraps.size() != shape.size()) {
-      Fail(field,
-           absl::StrCat("ici_axis_wraps has ", query_.axis_wraps.size(), " entries, ", slice.topology, " has ",
-                        shape.size(), " axes."),
-           "ILLEGAL_AXIS_WRAPS");
-      return;
-    }
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (query_.axis_wraps[i] && shape[i] == 2) {
-        Note(absl::StrCat("Axis ", i, " has two chips: it does not close, since both links would join the same pair."));
-      }
-      wraps.push_back(query_.axis_wraps[i] && shape[i] > 2);
-    }
-  } else if (out_.accelerator == nullptr) {
-    for (int32_t size : shape) wraps.push_back(size > 2);
-    Note("Every axis of the custom chip with more than two chips closes into a ring: ici_axis_wraps was not given.");
-  } else {
-    wraps = hardware::WrapsOf(spec().wrap_rule, shape, out_.accelerator->pod_shape);
-    const bool is_rule_known = spec().wrap_rule == hardware::WrapRule::kAxisOf16 ||
-                               spec().wrap_rule == hardware::WrapRule::kWholeCubes ||
-                               shape == out_.accelerator->pod_shape;
-    if (!is_rule_known && slice.chip_count > 1) {
-      Note(absl::StrCat("No source says which axes of ", slice.topology, " close on ", id(), ": planned as open."));
-    }
-  }
-  slice.axes.clear();
-  for (size_t i = 0; i < shape.size(); ++i) slice.axes.push_back({shape[i], wraps[i]});
-}
-
-void Resolver::SetTwist(const Shape& shape) {
-  const bool offered = out_.accelerator != nullptr && IsTwistOffered(*out_.accelerator, shape);
-  if (!query_.twisted) {
-    if (offered && !out_.accelerator->record.interconnect().twisted_torus().default_text().empty()) {
-      Note(absl::StrCat("Planned untwisted. ", ShapeName(shape), ": ",
-                        out_.accelerator->record.interconnect().twisted_torus().default_text(), "."));
-    }
-    return;
-  }
-  if (out_.accelerator == nullptr) {
-    const bool closed = std::all_of(out_.slice.axes.begin(), out_.slice.axes.end(),
-                                    [](const hardware::TorusAxis& axis) { return axis.wraps; });
-    if (!hardware::IsTwistable(hardware::CanonicalOrder(shape)) || !closed) {
-      Fail("twisted",
-           absl::StrCat("A twisted torus has the shape k x 2k, k x k x 2k or k x 2k x 2k and closes along every axis; ",
-                        ShapeName(shape), " does not."),
-           "TWIST_NOT_OFFERED");
-      return;
-    }
-  } else if (!offered) {
-    Fail("twisted",
-         absl::StrCat(id(), " ", ShapeName(shape), " is not offered twisted. ", TwistedShapes(*out_.accelerator)),
-         "TWIST_NOT_OFFERED");
-    return;
-  }
-  out_.slice.twisted = true;
+  SetTorus(query_, shape, out_, violations_);
 }
 
 void Resolver::SetSliceCount() {

@@ -283,6 +283,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"twist_of_2d", Twisted(Topology("tpu-v6e", "8x16")), "twisted", "TWIST_NOT_OFFERED", kInvalid,
                 "No shape"},
         BadCase{"twist_of_gpus", Twisted(Chips("h100", 8)), "twisted", "TWIST_NOT_OFFERED", kInvalid, "torus"},
+        BadCase{"host_of_a_count", Hosts(Chips("tpu-v6e", 8), "ct5p"), "machine_type", "UNKNOWN_MACHINE_TYPE",
+                kNotFound, "2x4 does not come on"},
         BadCase{"gpu_machine", Hosts(Chips("h100", 8), "a2-highgpu-8g"), "machine_type", "UNKNOWN_MACHINE_TYPE",
                 kNotFound, "a3-highgpu-8g"},
         BadCase{"part_of_a_machine", Hosts(Chips("h100", 4), "a3-highgpu-8g"), "machine_type", "ILLEGAL_CHIP_COUNT",
