@@ -1,0 +1,312 @@
+#include "client/cli/command.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "client/cli/backend.h"
+#include "client/cli/call.h"
+#include "client/cli/errors.h"
+#include "client/cli/flags.h"
+#include "client/cli/model_flag.h"
+#include "client/cli/quantity.h"
+#include "client/cli/subcommands.h"
+#include "client/cli/text.h"
+#include "proto/sliceplan/v1/catalog.pb.h"
+#include "server/rpc/json.h"
+#include "server/rpc/version.h"
+
+namespace sliceplan::cli {
+namespace {
+
+constexpr size_t kHelpColumn = 34;
+constexpr char kProgram[] = "sliceplan";
+
+constexpr char kDescription[] =
+    "How long a transformer takes to train on a TPU or GPU slice, what it costs, whether it fits, and what holds it "
+    "back.\n"
+    "Answers come from this program itself, or from a server with --server.";
+
+constexpr char kFooter[] =
+    R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms. Names: any case, - or _.
+Exit status: 0 answered, also when the job does not fit; 1 the arguments cannot be read; 2 the service refused or
+could not be reached.)";
+
+constexpr char kCallExamples[] =
+    R"(Reads proto3 JSON with names in either spelling and writes it in lowerCamel. On an error the exit status is 2 and
+standard error has google.rpc.Status in JSON, with every violation.
+Examples:
+  sliceplan call CatalogService/ListModels
+  sliceplan call AnalysisService/DescribeModel --request=request.json
+  jq -n --rawfile c config.json '{model: {huggingFaceConfig: $c}}' \
+    | sliceplan call AnalysisService/DescribeModel --request=- --server localhost:8080)";
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kHelpColumn); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return absl::StrJoin(Wrap(option->get_description(), kMaxColumns - kHelpColumn), "\n");
+  }
+};
+
+// Options of every subcommand that asks something.
+struct CommonOptions {
+  BackendOptions backend;
+  std::string format = "table";
+  std::string timeout;
+};
+
+void AddBackendOptions(CLI::App* app, CommonOptions* common) {
+  const std::string group = "Who answers";
+  app->add_option("--server", common->backend.server, "a server, instead of this program itself")
+      ->type_name("HOST:PORT")
+      ->group(group);
+  app->add_flag("--tls", common->backend.tls, "the server speaks TLS; default: plaintext")->group(group);
+  app->add_option("--ca-file", common->backend.ca_file, "TLS, with certificates signed by these authorities (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  app->add_option("--timeout", common->timeout, "most time for the answer: 30s")->type_name("TIME")->group(group);
+  app->add_option("--catalog-dir", common->backend.catalog_dir,
+                  "files that replace or add to the built-in catalog, without --server")
+      ->type_name("DIR")
+      ->group(group);
+}
+
+// One question with its flags in place, before and after parsing.
+struct Prepared {
+  std::string program;  // "sliceplan op matmul"
+  CLI::App* app = nullptr;
+  std::unique_ptr<Question> question;
+  std::unique_ptr<Flags> flags;
+  CommonOptions common;
+};
+
+class Command {
+ public:
+  explicit Command(const Surroundings& surroundings)
+      : in_(*surroundings.in),
+        out_(*surroundings.out),
+        err_(*surroundings.err),
+        style_(surroundings.style),
+        root_(kDescription, kProgram) {
+    root_.formatter(std::make_shared<HelpFormatter>());
+    root_.footer(kFooter);
+    root_.set_help_flag("-h,--help", "print this help and end");
+    root_.set_version_flag("--version", rpc::EngineVersion());
+    AddQuestions();
+    AddCall();
+    AddVersion();
+  }
+
+  int Run(std::vector<std::string> arguments) {
+    if (arguments.empty()) {
+      out_ << root_.help();
+      return kUsageError;
+    }
+    // CLI11 wants the last argument first.
+    std::reverse(arguments.begin(), arguments.end());
+    try {
+      root_.parse(std::move(arguments));
+    } catch (const CLI::Success& wish) {
+      return root_.exit(wish, out_, err_);
+    } catch (const CLI::ParseError& error) {
+      return Misused(error);
+    }
+    if (call_->parsed()) return RunCall();
+    if (version_->parsed()) return RunVersion();
+    for (const auto& prepared : questions_) {
+      if (prepared->app->parsed()) return Ask(*prepared);
+    }
+    return kUsageError;
+  }
+
+ private:
+  void AddQuestions() {
+    std::map<std::string, CLI::App*> groups;
+    for (Subcommand& subcommand : AllSubcommands()) {
+      auto prepared = std::make_unique<Prepared>();
+      CLI::App* parent = &root_;
+      prepared->program = kProgram;
+      if (!subcommand.group.empty()) {
+        CLI::App*& group = groups[subcommand.group];
+        if (group == nullptr) {
+          group = root_.add_subcommand(subcommand.group, GroupDescription(subcommand.group));
+          group->require_subcommand(1);
+        }
+        parent = group;
+        absl::StrAppend(&prepared->program, " ", subcommand.group);
+      }
+      absl::StrAppend(&prepared->program, " ", subcommand.name);
+      prepared->app = parent->add_subcommand(subcommand.name, subcommand.description);
+      prepared->app->footer(subcommand.examples);
+      prepared->question = subcommand.make();
+      prepared->flags = std::make_unique<Flags>(prepared->app, prepared->question->request(), &in_);
+      prepared->question->AddFlags(*prepared->flags);
+      prepared->app->allow_extras(prepared->question->TakesAnyArguments());
+      AddBackendOptions(prepared->app, &prepared->common);
+      prepared->app->add_option("--format", prepared->common.format, "table (default) or json: the reply as it is")
+          ->type_name("NAME")
+          ->check(CLI::IsMember({"table", "json"}).description(""))
+          ->group("Output");
+      questions_.push_back(std::move(prepared));
+    }
+  }
+
+  void AddCall() {
+    call_ = root_.add_subcommand("call", "Any RPC, in proto3 JSON");
+    call_->footer(kCallExamples);
+    call_->add_option("method", call_method_, "SERVICE/METHOD: PlannerService/EstimateTraining; the package may lead")
+        ->type_name("")
+        ->required();
+    call_->add_option("--request", call_request_, "file with the request, - for standard input; default: an empty one")
+        ->type_name("FILE");
+    AddBackendOptions(call_, &call_options_);
+  }
+
+  void AddVersion() {
+    version_ = root_.add_subcommand("version", "Versions of this program, and of the engine and catalog that answer");
+    AddBackendOptions(version_, &version_options_);
+  }
+
+  // Says what cannot be read, with near names, and where help is.
+  int Misused(const CLI::ParseError& error) {
+    const CLI::App* app = &root_;
+    std::string program = kProgram;
+    while (!app->get_subcommands().empty()) {
+      app = app->get_subcommands().front();
+      absl::StrAppend(&program, " ", app->get_name());
+    }
+    std::string hint;
+    for (const std::string& extra : root_.remaining(/*recurse=*/true)) {
+      std::vector<std::string> known;
+      if (absl::StartsWith(extra, "-")) {
+        for (const CLI::Option* option : app->get_options()) known.push_back(option->get_name());
+      } else {
+        for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+          known.push_back(sub->get_name());
+        }
+      }
+      const std::vector<std::string> near = NearNames(extra.substr(0, extra.find('=')), known);
+      if (!near.empty()) absl::StrAppend(&hint, "\n  ", extra, ": did you mean ", absl::StrJoin(near, " or "), "?");
+    }
+    err_ << program << ": " << error.what() << hint << "\nTry: " << program << " --help\n";
+    return kUsageError;
+  }
+
+  int Misused(const std::string& program, const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems) err_ << program << ": " << problem << '\n';
+    err_ << "Try: " << program << " --help\n";
+    return kUsageError;
+  }
+
+  // nullptr after saying why.
+  std::unique_ptr<Backend> Connect(const std::string& program, CommonOptions& options) {
+    if (!options.timeout.empty()) {
+      const absl::StatusOr<double> seconds = ParseSeconds(options.timeout);
+      if (!seconds.ok() || *seconds <= 0) {
+        Misused(program, {absl::StrCat("--timeout: '", options.timeout, "' is no time above 0; write 30s")});
+        return nullptr;
+      }
+      options.backend.timeout = absl::Seconds(*seconds);
+    }
+    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(options.backend);
+    if (!backend.ok()) {
+      Misused(program, {std::string(backend.status().message())});
+      return nullptr;
+    }
+    return *std::move(backend);
+  }
+
+  int Ask(Prepared& prepared) {
+    if (const std::vector<std::string> problems = prepared.flags->Problems(); !problems.empty()) {
+      return Misused(prepared.program, problems);
+    }
+    const std::unique_ptr<Backend> backend = Connect(prepared.program, prepared.common);
+    if (backend == nullptr) return kUsageError;
+    Question& question = *prepared.question;
+    const bool json = prepared.common.format == "json";
+    google::rpc::Status status = question.Complete(*backend);
+    if (status.code() == 0) status = backend->Call(question.method(), *question.request(), question.response());
+    if (status.code() != 0) {
+      if (json) {
+        PrintErrorAsJson(status, err_);
+      } else {
+        PrintErrorAsText(status, prepared.program, *prepared.flags, err_);
+      }
+      return kServiceError;
+    }
+    if (json) {
+      out_ << rpc::PrintPrettyJson(*question.response());
+    } else {
+      Report report(&out_, style_);
+      question.Print(*prepared.flags, report);
+    }
+    return kAnswered;
+  }
+
+  int RunCall() {
+    const std::string program = absl::StrCat(kProgram, " call");
+    absl::StatusOr<NamedMethod> method = FindMethod(call_method_);
+    if (!method.ok()) return Misused(program, {std::string(method.status().message())});
+    std::string json = "{}";
+    if (!call_request_.empty()) {
+      const absl::Status read = ReadText(call_request_, in_, rpc::kMaxJsonBytes, &json);
+      if (!read.ok()) return Misused(program, {absl::StrCat("--request: ", read.message())});
+    }
+    const std::unique_ptr<Backend> backend = Connect(program, call_options_);
+    if (backend == nullptr) return kUsageError;
+    const google::rpc::Status status = CallWithJson(json, *backend, *method);
+    if (status.code() != 0) {
+      PrintErrorAsJson(status, err_);
+      return kServiceError;
+    }
+    out_ << rpc::PrintPrettyJson(*method->response);
+    return kAnswered;
+  }
+
+  int RunVersion() {
+    const std::string program = absl::StrCat(kProgram, " version");
+    out_ << "command " << rpc::EngineVersion() << '\n';
+    const std::unique_ptr<Backend> backend = Connect(program, version_options_);
+    if (backend == nullptr) return kUsageError;
+    v1::ListAcceleratorsRequest request;
+    request.set_page_size(1);
+    v1::ListAcceleratorsResponse response;
+    const google::rpc::Status status =
+        backend->Call("sliceplan.v1.CatalogService/ListAccelerators", request, &response);
+    if (status.code() != 0) {
+      PrintErrorAsText(status, program, Flags(version_, &request, &in_), err_);
+      return kServiceError;
+    }
+    out_ << "engine " << response.engine_version() << "\ncatalog " << response.catalog_version() << '\n';
+    return kAnswered;
+  }
+
+  std::istream& in_;
+  std::ostream& out_;
+  std::ostream& err_;
+  const Style style_;
+  CLI::App root_;
+  std::vector<std::unique_ptr<Prepared>> questions_;
+  CLI::App* call_ = nullptr;
+  std::string call_method_;
+  std::string call_request_;
+  CommonOptions call_options_;
+  CLI::App* version_ = nullptr;
+  CommonOptions version_options_;
+};
+
+}  // namespace
+
+int RunCommand(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
+  return Command(surroundings).Run(arguments);
+}
+
+}  // namespace sliceplan::cli

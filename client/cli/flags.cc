@@ -1,0 +1,188 @@
+#include "client/cli/flags.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/choices.h"
+#include "client/cli/quantity.h"
+
+namespace sliceplan::cli {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+enum class Kind { kChoice, kBytes, kCount, kSeconds, kNumber, kText, kSwitch };
+
+Kind KindOf(const FieldDescriptor& field) {
+  const absl::string_view name = field.name();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_ENUM: return Kind::kChoice;
+    case FieldDescriptor::CPPTYPE_BOOL: return Kind::kSwitch;
+    case FieldDescriptor::CPPTYPE_STRING: return Kind::kText;
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64: return absl::EndsWith(name, "bytes") ? Kind::kBytes : Kind::kCount;
+    default:
+      return absl::StrContains(name, "seconds") && !absl::StrContains(name, "per_second") ? Kind::kSeconds
+                                                                                          : Kind::kNumber;
+  }
+}
+
+std::string ValueName(const FieldDescriptor& field) {
+  switch (KindOf(field)) {
+    case Kind::kChoice: return "NAME";
+    case Kind::kBytes: return "BYTES";
+    case Kind::kCount: return "N";
+    case Kind::kSeconds: return "TIME";
+    case Kind::kNumber:
+      if (absl::StrContains(field.name(), "usd")) return "USD";
+      return absl::EndsWith(field.name(), "ratio") ? "RATIO" : "X";
+    case Kind::kText: return "TEXT";
+    case Kind::kSwitch: return "";
+  }
+  return "";
+}
+
+// Walks to the message that holds the field, making those on the way.
+std::pair<Message*, const FieldDescriptor*> Reach(Message* message, absl::string_view path) {
+  const std::vector<std::string> names = absl::StrSplit(path, '.');
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    const FieldDescriptor* const field = message->GetDescriptor()->FindFieldByName(names[i]);
+    message = message->GetReflection()->MutableMessage(message, field);
+  }
+  return {message, message->GetDescriptor()->FindFieldByName(names.back())};
+}
+
+// "--model" of "model,--model".
+std::string LongName(const std::string& flag) {
+  const size_t dashes = flag.find("--");
+  return dashes == std::string::npos ? flag : flag.substr(dashes);
+}
+
+}  // namespace
+
+const FieldDescriptor* FindField(const Descriptor& type, absl::string_view path) {
+  const Descriptor* message = &type;
+  const FieldDescriptor* field = nullptr;
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(path, '.'))) {
+    field = message == nullptr ? nullptr : message->FindFieldByName(name);
+    if (field == nullptr) return nullptr;
+    message = field->message_type();
+  }
+  return field;
+}
+
+absl::Status SetField(Message* message, absl::string_view path, const std::string& text) {
+  const auto [parent, field] = Reach(message, path);
+  const auto* const reflection = parent->GetReflection();
+  const auto set = [&, parent = parent, field = field](const auto& value, auto setter) {
+    if (value.ok()) (reflection->*setter)(parent, field, *value);
+    return value.status();
+  };
+  switch (KindOf(*field)) {
+    case Kind::kChoice: return set(ParseChoice(*field->enum_type(), text), &google::protobuf::Reflection::SetEnumValue);
+    case Kind::kSeconds: return set(ParseSeconds(text), &google::protobuf::Reflection::SetDouble);
+    case Kind::kNumber: return set(ParseNumber(text), &google::protobuf::Reflection::SetDouble);
+    case Kind::kText: reflection->SetString(parent, field, text); return absl::OkStatus();
+    case Kind::kSwitch: reflection->SetBool(parent, field, text == "true"); return absl::OkStatus();
+    case Kind::kBytes:
+    case Kind::kCount: break;
+  }
+  const absl::StatusOr<int64_t> count = KindOf(*field) == Kind::kBytes ? ParseBytes(text) : ParseCount(text);
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+    return set(count, &google::protobuf::Reflection::SetInt64);
+  }
+  if (count.ok() && *count > std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat(text, " is above ", std::numeric_limits<int32_t>::max()));
+  }
+  return set(count, &google::protobuf::Reflection::SetInt32);
+}
+
+void Flags::Field(const std::string& flag, const std::string& field, const std::string& help) {
+  const FieldDescriptor* const type = FindField(*request_->GetDescriptor(), field);
+  if (KindOf(*type) == Kind::kSwitch) {
+    fields_.emplace_back(field, flag);
+    const std::string value = absl::StartsWith(flag, "--no-") ? "false" : "true";
+    app_->add_flag_callback(
+            flag, [this, field, value] { SetField(request_, field, value).IgnoreError(); }, help)
+        ->group(group_);
+    return;
+  }
+  std::string full_help = help;
+  if (KindOf(*type) == Kind::kChoice) absl::StrAppend(&full_help, ": ", AllChoices(*type->enum_type()));
+  Custom(flag, field, ValueName(*type), full_help,
+         [this, field](const std::string& text) { return SetField(request_, field, text); });
+}
+
+void Flags::Custom(const std::string& flag, const std::string& field, const std::string& value_name,
+                   const std::string& help, Read read) {
+  const std::string long_name = LongName(flag);
+  if (!field.empty()) fields_.emplace_back(field, long_name);
+  app_->add_option_function<std::string>(
+          flag,
+          [this, long_name, read = std::move(read)](const std::string& text) {
+            if (const absl::Status status = read(text); !status.ok()) {
+              problems_.push_back(absl::StrCat(long_name, ": ", status.message()));
+            }
+          },
+          help)
+      ->type_name(value_name)
+      ->group(group_);
+}
+
+void Flags::Switch(const std::string& flag, const std::string& help, std::function<void()> set) {
+  app_->add_flag_callback(flag, std::move(set), help)->group(group_);
+}
+
+std::vector<std::string> Flags::Problems() const {
+  std::vector<std::string> problems = problems_;
+  for (const std::string& field : required_) {
+    const std::string flag = FlagFor(field);
+    const bool set = request_->GetReflection()->HasField(*request_, FindField(*request_->GetDescriptor(), field));
+    // A flag that was given and could not be read is not missing.
+    const bool reported = std::any_of(problems.begin(), problems.end(), [&](const std::string& problem) {
+      return absl::StartsWith(problem, absl::StrCat(flag, ":"));
+    });
+    if (!set && !reported) problems.push_back(absl::StrCat(flag, " is missing"));
+  }
+  return problems;
+}
+
+std::string Flags::FlagFor(absl::string_view field) const {
+  size_t longest = 0;
+  std::string flag;
+  for (const auto& [known, known_flag] : fields_) {
+    const bool contains = absl::StartsWith(field, known) &&
+                          (field.size() == known.size() || field[known.size()] == '.' || field[known.size()] == '[');
+    if (contains && known.size() > longest) {
+      longest = known.size();
+      flag = known_flag;
+    }
+  }
+  return flag;
+}
+
+std::string Flags::ChangeAsFlag(const std::string& field, const std::string& value) const {
+  const FieldDescriptor* const type = FindField(*request_->GetDescriptor(), field);
+  std::string text = value;
+  if (type != nullptr && type->enum_type() != nullptr) {
+    if (const auto* const choice = type->enum_type()->FindValueByName(value); choice != nullptr) {
+      text = ChoiceName(*type->enum_type(), choice->number());
+    }
+  }
+  for (const auto& [known, flag] : fields_) {
+    if (known != field) continue;
+    if (type == nullptr || KindOf(*type) != Kind::kSwitch) return absl::StrCat(flag, " ", text);
+    const std::string sets = absl::StartsWith(flag, "--no-") ? "false" : "true";
+    return value == sets ? flag : absl::StrCat("without ", flag);
+  }
+  return absl::StrCat(field, " = ", text);
+}
+
+}  // namespace sliceplan::cli

@@ -1,0 +1,303 @@
+// The table of `sliceplan train`.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/choices.h"
+#include "client/cli/estimate_text.h"
+#include "client/cli/text.h"
+#include "client/cli/train.h"
+
+namespace sliceplan::cli {
+namespace {
+
+// Lines of the breakdown that are shown one by one.
+constexpr size_t kBreakdownRows = 12;
+
+std::string StepTimeText(const v1::TrainingEstimate& estimate) {
+  const v1::StepTime& time = estimate.step_time();
+  if (time.assumed()) return absl::StrCat(Seconds(time.expected_seconds()), ", from the assumed MFU");
+  const std::string bounds = absl::StrCat("roofline ", Seconds(time.roofline_lower_seconds()), " with full overlap, ",
+                                          Seconds(time.roofline_upper_seconds()), " with none");
+  if (!time.has_p05_seconds()) return absl::StrCat(Seconds(time.expected_seconds()), "  (", bounds, ")");
+  return absl::StrCat(Seconds(time.expected_seconds()), " expected, ", Seconds(time.p05_seconds()), " to ",
+                      Seconds(time.p95_seconds()), " in 9 of 10 runs  (", bounds, ")");
+}
+
+std::string ThroughputText(const v1::TrainingEstimate& estimate) {
+  return absl::StrCat(Short(estimate.tokens_per_second()), " tokens/s, ", Short(estimate.tokens_per_second_per_chip()),
+                      " per chip; ", Grouped(estimate.tokens_per_step()), " tokens a step");
+}
+
+std::string UtilizationText(const v1::TrainingEstimate& estimate) {
+  std::string text = absl::StrCat("MFU ", Percent(estimate.mfu_ratio()));
+  if (estimate.has_hfu_ratio()) absl::StrAppend(&text, ", with recompute ", Percent(estimate.hfu_ratio()));
+  const v1::FlopsConvention& convention = estimate.flops_convention();
+  absl::StrAppend(&text, " of ", WithUnit(convention.peak_flops_per_second_per_chip(), "FLOP/s"), " ",
+                  convention.peak_format());
+  if (!convention.name().empty()) absl::StrAppend(&text, "  (", convention.name(), ")");
+  return text;
+}
+
+std::string DurationText(const v1::TrainingEstimate& estimate) {
+  std::string text =
+      absl::StrCat(Seconds(estimate.time_to_train_seconds()), " for ", Plural(estimate.step_count(), "step"));
+  if (estimate.has_total_model_flops()) {
+    absl::StrAppend(&text, ", ", Short(estimate.total_model_flops()), " useful FLOPs");
+  }
+  if (estimate.has_wall_seconds() && estimate.has_goodput()) {
+    absl::StrAppend(&text, "; ", Seconds(estimate.wall_seconds()), " with failures (goodput ",
+                    Percent(estimate.goodput_ratio()), ")");
+  }
+  return text;
+}
+
+std::string CostText(const v1::TrainingEstimate& estimate) {
+  const v1::TrainingCost& cost = estimate.cost();
+  if (!cost.has_usd_per_chip_hour()) return cost.price().sentence();
+  std::vector<std::string> parts;
+  if (cost.has_total_usd()) parts.push_back(absl::StrCat(Dollars(cost.total_usd()), " in all"));
+  if (cost.has_usd_per_million_tokens()) {
+    parts.push_back(absl::StrCat(Dollars(cost.usd_per_million_tokens()), " per million tokens"));
+  }
+  if (cost.has_usd_per_hour()) parts.push_back(absl::StrCat(Dollars(cost.usd_per_hour()), " an hour"));
+  std::string text =
+      absl::StrCat(absl::StrJoin(parts, ", "), " at ", Dollars(cost.usd_per_chip_hour()), " per chip-hour");
+  if (cost.price().has_row()) absl::StrAppend(&text, "  (", PriceText(cost.price().row()), ")");
+  return text;
+}
+
+std::string MemoryText(const v1::TrainingMemory& memory) {
+  const auto used = static_cast<double>(memory.used_bytes());
+  const auto capacity = static_cast<double>(memory.capacity_bytes());
+  std::string text = absl::StrCat(Bytes(used), " of ", Bytes(capacity), " per chip");
+  if (capacity > 0) absl::StrAppend(&text, " (", Percent(used / capacity), ")");
+  if (memory.headroom_bytes() < 0) {
+    absl::StrAppend(&text, ", ", Bytes(-static_cast<double>(memory.headroom_bytes())), " too much");
+  }
+  return text;
+}
+
+std::string PlanText(const v1::TrainingEstimate& estimate) {
+  const v1::Parallelism& plan = estimate.parallelism();
+  const v1::TrainingWorkload& workload = estimate.workload();
+  std::vector<std::string> parts = {DegreesText(plan.ici())};
+  if (estimate.slice().slice_count() > 1) parts.push_back(absl::StrCat(DegreesText(plan.dcn()), " across slices"));
+  if (plan.ici().pipeline() > 1 || plan.dcn().pipeline() > 1) {
+    parts.push_back(absl::StrCat(ChoiceName(plan.schedule()), " with ", Plural(plan.microbatch_count(), "microbatch"),
+                                 "es, bubble ", Percent(estimate.pipeline_bubble_ratio())));
+  }
+  if (workload.gradient_accumulation() > 1) {
+    parts.push_back(absl::StrCat(workload.gradient_accumulation(), " accumulated passes"));
+  }
+  parts.push_back(workload.has_checkpoints_per_layer()
+                      ? absl::StrCat(workload.checkpoints_per_layer(), " checkpoints per layer")
+                      : absl::StrCat("remat ", ChoiceName(workload.remat_policy())));
+  parts.push_back(ChoiceName(workload.optimizer()));
+  if (estimate.evaluated_plan_count() > 1) {
+    parts.push_back(absl::StrCat("the best of ", Plural(estimate.evaluated_plan_count(), "plan")));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+std::string PieceText(const v1::AxisAssignment& piece) {
+  std::string text = absl::StrCat("axis ", piece.physical_axis(), " x", piece.factor());
+  if (piece.has_stride() && piece.stride() > 1) absl::StrAppend(&text, " every ", piece.stride());
+  return text;
+}
+
+std::string MappingText(const v1::TrainingEstimate& estimate) {
+  std::vector<std::string> texts;
+  for (const v1::AxisPlacement& placement : estimate.mapping()) {
+    std::vector<std::string> pieces;
+    for (const v1::AxisAssignment& piece : placement.pieces()) pieces.push_back(PieceText(piece));
+    std::string text = absl::StrCat(ChoiceName(placement.axis()), " on ");
+    if (!pieces.empty()) absl::StrAppend(&text, absl::StrJoin(pieces, " + "), placement.closes_ring() ? " (ring)" : "");
+    if (placement.dcn_degree() > 1)
+      absl::StrAppend(&text, pieces.empty() ? "" : " and ", "DCN x", placement.dcn_degree());
+    texts.push_back(text);
+  }
+  return absl::StrJoin(texts, "; ");
+}
+
+void PrintSummary(const v1::TrainingEstimate& estimate, Report& report) {
+  if (estimate.has_step_time()) report.Row("step time", StepTimeText(estimate));
+  if (estimate.has_mfu_ratio()) report.Row("utilisation", UtilizationText(estimate));
+  if (estimate.has_tokens_per_second()) report.Row("throughput", ThroughputText(estimate));
+  if (estimate.has_time_to_train_seconds()) report.Row("training", DurationText(estimate));
+  if (estimate.has_cost()) report.Row("cost", CostText(estimate));
+  if (estimate.has_memory()) report.Row("memory", MemoryText(estimate.memory()));
+  if (estimate.has_bottleneck()) report.Row("held back by", estimate.bottleneck().sentence());
+  if (estimate.has_parallelism()) report.Row("plan", PlanText(estimate));
+  if (!estimate.mapping().empty()) report.Row("mapping", MappingText(estimate));
+  if (estimate.idle_chip_count() > 0) report.Row("idle", Plural(estimate.idle_chip_count(), "chip"));
+  if (estimate.has_energy() && estimate.energy().has_total_kilowatt_hours()) {
+    report.Row("energy",
+               absl::StrCat(Short(estimate.energy().total_kilowatt_hours()), " kWh. ", estimate.energy().sentence()));
+  }
+}
+
+void PrintOutcome(const v1::TrainingEstimate& estimate, const Flags& flags, Report& report) {
+  if (estimate.has_shortfall()) report.Row("missing", estimate.shortfall().sentence());
+  if (!estimate.has_smallest_fix()) return;
+  const v1::Fix& fix = estimate.smallest_fix();
+  std::vector<std::string> changes;
+  for (const v1::FieldChange& change : fix.changes())
+    changes.push_back(flags.ChangeAsFlag(change.field(), change.value()));
+  std::string text = fix.sentence();
+  if (!changes.empty()) absl::StrAppend(&text, " [", absl::StrJoin(changes, ", "), "]");
+  if (fix.has_expected_seconds()) absl::StrAppend(&text, " Then a step takes ", Seconds(fix.expected_seconds()), ".");
+  report.Row("fix", text);
+}
+
+void PrintPhases(const v1::TrainingEstimate& estimate, double total, Report& report) {
+  std::map<v1::Phase, double> seconds;
+  for (const v1::BreakdownEntry& entry : estimate.breakdown()) seconds[entry.phase()] += entry.seconds();
+  std::vector<std::string> texts;
+  for (const auto& [phase, part] : seconds) {
+    const std::string name = phase == v1::PHASE_UNSPECIFIED ? "other" : ChoiceName(phase);
+    texts.push_back(absl::StrCat(absl::StrReplaceAll(name, {{"-", " "}}), " ", Percent(part / total)));
+  }
+  report.Sentence(absl::StrJoin(texts, ", "));
+}
+
+// Lines of the same part, resource and axis together, over phases and layer groups.
+void PrintBreakdown(const v1::TrainingEstimate& estimate, Report& report) {
+  struct Line {
+    std::string part;
+    std::string resource;
+    double seconds = 0;
+    double hidden_seconds = 0;
+  };
+  std::map<std::tuple<v1::Component, v1::Resource, v1::ParallelismAxis>, Line> merged;
+  double total = 0;
+  for (const v1::BreakdownEntry& entry : estimate.breakdown()) {
+    Line& line = merged[{entry.component(), entry.resource(), entry.axis()}];
+    line.part = ComponentText(entry.component());
+    if (line.part.empty()) line.part = absl::StrReplaceAll(ChoiceName(entry.phase()), {{"-", " "}});
+    line.resource = ResourceText(entry.resource());
+    if (entry.axis() != v1::PARALLELISM_AXIS_UNSPECIFIED) {
+      absl::StrAppend(&line.resource, ", ", ChoiceName(entry.axis()));
+    }
+    line.seconds += entry.seconds();
+    line.hidden_seconds += entry.hidden_seconds();
+    total += entry.seconds();
+  }
+  if (!(total > 0)) return;
+  std::vector<Line> lines;
+  for (const auto& [key, line] : merged) lines.push_back(line);
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    return std::tie(a.seconds, a.hidden_seconds) > std::tie(b.seconds, b.hidden_seconds);
+  });
+  if (lines.size() > kBreakdownRows + 1) {
+    Line rest = {absl::StrCat(lines.size() - kBreakdownRows, " smaller lines"), "", 0, 0};
+    for (size_t i = kBreakdownRows; i < lines.size(); ++i) {
+      rest.seconds += lines[i].seconds;
+      rest.hidden_seconds += lines[i].hidden_seconds;
+    }
+    lines.resize(kBreakdownRows);
+    lines.push_back(rest);
+  }
+  report.Section("Where the step goes");
+  PrintPhases(estimate, total, report);
+  std::vector<std::vector<std::string>> rows;
+  for (const Line& line : lines) {
+    rows.push_back({line.part, line.resource, Seconds(line.seconds), Percent(line.seconds / total),
+                    line.hidden_seconds > 0 ? Seconds(line.hidden_seconds) : "", Report::Bar(line.seconds / total)});
+  }
+  report.Table({{"part", false}, {"resource", false}, {"time", true}, {"share", true}, {"hidden", true}, {"", false}},
+               rows);
+}
+
+void PrintMemory(const v1::TrainingMemory& memory, int stage_count, Report& report) {
+  struct Class {
+    const char* name;
+    int64_t bytes;
+  };
+  const Class classes[] = {
+      {"parameters", memory.parameters_bytes()},
+      {"gradients", memory.gradients_bytes()},
+      {"optimizer state", memory.optimizer_bytes()},
+      {"saved activations", memory.activations_bytes()},
+      {"gathered weights", memory.gathered_weights_bytes()},
+      {"logits and loss", memory.logits_bytes()},
+      {"workspace", memory.workspace_bytes()},
+      {"collective buffers", memory.buffers_bytes()},
+      {"runtime reserve", memory.reserve_bytes()},
+      {"not at the same time", -memory.not_coexisting_bytes()},
+  };
+  std::string heading = "Memory of the fullest chip";
+  if (stage_count > 1) absl::StrAppend(&heading, ", pipeline stage ", memory.stage_index() + 1, " of ", stage_count);
+  if (!memory.moment().empty()) absl::StrAppend(&heading, ", at its worst: ", memory.moment());
+  report.Section(heading);
+  const auto capacity = static_cast<double>(memory.capacity_bytes());
+  std::vector<std::vector<std::string>> rows;
+  for (const Class& part : classes) {
+    const auto bytes = static_cast<double>(part.bytes);
+    if (part.bytes != 0) rows.push_back({part.name, Bytes(bytes), Report::Bar(capacity > 0 ? bytes / capacity : 0)});
+  }
+  rows.push_back(
+      {"used", Bytes(static_cast<double>(memory.used_bytes())),
+       absl::StrCat("of ", Bytes(capacity), ", ", Bytes(std::abs(static_cast<double>(memory.headroom_bytes()))),
+                    memory.headroom_bytes() < 0 ? " too much" : " free")});
+  if (memory.host_bytes() > 0) rows.push_back({"host memory", Bytes(static_cast<double>(memory.host_bytes())), ""});
+  report.Table({{"", false}, {"", true}, {"", false}}, rows);
+}
+
+void PrintThresholds(const v1::TrainingThresholds& thresholds, Report& report) {
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const char* strategy, bool applies, double needed, double given) {
+    if (!applies) return;
+    rows.push_back(
+        {strategy, Short(needed), Short(given), given >= needed ? "enough" : "too few: bound by the network"});
+  };
+  add("data or FSDP alone, per chip", thresholds.has_data_tokens_per_chip(), thresholds.data_tokens_per_chip(),
+      thresholds.tokens_per_chip());
+  add("FSDP with the best tensor degree, per chip", thresholds.has_fsdp_tensor_tokens_per_chip(),
+      thresholds.fsdp_tensor_tokens_per_chip(), thresholds.tokens_per_chip());
+  add("FSDP at this tensor and pipeline degree, per chip", thresholds.has_own_split_tokens_per_chip(),
+      thresholds.own_split_tokens_per_chip(), thresholds.tokens_per_chip());
+  add("data across slices, per slice", thresholds.has_dcn_tokens_per_slice(), thresholds.dcn_tokens_per_slice(),
+      thresholds.tokens_per_slice());
+  if (rows.empty() && thresholds.sentence().empty()) return;
+  report.Section("Tokens that a strategy needs to be bound by compute");
+  if (!thresholds.sentence().empty()) report.Sentence(thresholds.sentence());
+  if (!rows.empty()) {
+    report.Table({{"strategy", false}, {"needs", true}, {"has", true}, {"", false}}, rows);
+  }
+  if (thresholds.has_tensor_degree_limit()) {
+    report.Sentence(
+        absl::StrCat("Tensor degrees up to ", Significant(thresholds.tensor_degree_limit()), " are bound by compute."));
+  }
+}
+
+}  // namespace
+
+void PrintTraining(const v1::EstimateTrainingResponse& response, const std::string& model, const Flags& flags,
+                   Report& report) {
+  const v1::TrainingEstimate& estimate = response.estimate();
+  const bool feasible = estimate.outcome() == v1::OUTCOME_FEASIBLE;
+  report.Headline(OutcomeText(estimate.outcome()), feasible ? Tone::kGood : Tone::kBad,
+                  absl::StrCat("training ", model, " on ", SliceText(estimate.slice())));
+  PrintOutcome(estimate, flags, report);
+  PrintSummary(estimate, report);
+  PrintBreakdown(estimate, report);
+  if (estimate.has_memory()) PrintMemory(estimate.memory(), estimate.stage_memory_size(), report);
+  if (estimate.has_thresholds()) PrintThresholds(estimate.thresholds(), report);
+  if (!estimate.paddings().empty()) {
+    report.Section("Uneven");
+    for (const v1::Padding& padding : estimate.paddings()) report.Item(padding.sentence());
+  }
+  PrintAdvice(estimate.advice(), flags, report);
+  PrintAssumptions(estimate.assumptions(), flags, report);
+  PrintWarnings(estimate.warnings(), flags, report);
+  PrintVersions(response.engine_version(), response.catalog_version(), report);
+}
+
+}  // namespace sliceplan::cli
