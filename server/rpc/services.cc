@@ -26,8 +26,10 @@ using grpc::ServerUnaryReactor;
 
 // Members that the macro's members need first.
 class Wiring {
- protected:
+ public:
   Wiring(const MethodTable& methods, const Dispatcher& dispatcher) : table_(methods), dispatcher_(dispatcher) {}
+
+ protected:
   const MethodTable& table_;
   const Dispatcher& dispatcher_;
 };
