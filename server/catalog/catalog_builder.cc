@@ -14,6 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "server/catalog/accelerator_spec.h"
 #include "server/catalog/content_hash.h"
+#include "server/catalog/efficiency.h"
 #include "server/catalog/near_names.h"
 #include "server/catalog/slice_record.h"
 #include "server/hardware/price_table.h"
@@ -371,8 +372,16 @@ void CatalogBuilder::BuildProfiles(Catalog& catalog) {
     problems.Require("workload", record.workload() != v1::CALIBRATION_WORKLOAD_UNSPECIFIED);
     problems.Require("source", !record.source().empty());
     problems.RequireDate("as_of", record.as_of());
+    // Training constants have a fixed list of names; each family's are read as its chips would.
+    const bool training = record.workload() == v1::CALIBRATION_WORKLOAD_TRAINING;
+    if (training) EfficiencyOf(record, "", problems);
     absl::flat_hash_set<std::string> covered;
     for (const v1::CalibrationFamily& family : record.families()) {
+      if (training && family.accelerators_size() > 0) {
+        v1::CalibrationProfile alone;
+        *alone.add_families() = family;
+        EfficiencyOf(alone, family.accelerators(0), problems);
+      }
       for (const std::string& id : family.accelerators()) {
         CheckAccelerator(id, problems);
         if (!covered.insert(id).second) problems.Add("families", absl::StrCat(id, " is in two families"));
