@@ -222,6 +222,7 @@ TEST(ClientTest, SpreadsCallsOverReplicasThatServe) {
   draining.server().GetHealthCheckService()->SetServingStatus(kService, false);
 
   ClientOptions options = first.Options();
+  options.health_checks = true;
   options.target = absl::StrCat("ipv4:", first.address(), ",", second.address(), ",", draining.address());
   const Client client = Connect(options);
   // Connections come up one after the other: until both are there, one replica may get all calls.

@@ -36,6 +36,8 @@ class FakeServer {
     ClientOptions options;
     options.target = absl::StrCat("ipv4:", address());
     options.security = TransportSecurity::kPlaintext;
+    // gRPC logs an error for every server without a health service.
+    options.health_checks = false;
     options.retry.initial_backoff = absl::Milliseconds(1);
     options.retry.max_backoff = absl::Milliseconds(2);
     return options;
