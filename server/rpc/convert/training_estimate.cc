@@ -30,7 +30,12 @@ void SetShortfall(const planner::TrainingJob& job, const planner::TrainingEstima
       break;
     case planner::Outcome::kMissesDeadline: set("job_deadline_seconds", job.deadline_seconds.value_or(0)); break;
     case planner::Outcome::kOverBudget: set("budget_usd", job.budget_usd.value_or(0)); break;
-    case planner::Outcome::kNoLegalPlan: set("legal_plan", 0); break;
+    case planner::Outcome::kNoLegalPlan:
+      // One plan is needed and there is none.
+      proto->set_limit("legal_plan");
+      proto->set_needed(1);
+      proto->set_missing(1);
+      break;
     case planner::Outcome::kFeasible: break;
   }
 }

@@ -1,8 +1,11 @@
 #include "server/rpc/convert/training_parts.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "server/planner/budget.h"
+#include "server/planner/words.h"
 #include "server/rpc/convert/enums.h"
 
 namespace sliceplan::rpc {
@@ -15,6 +18,24 @@ constexpr absl::string_view MomentWords(planner::MemoryMoment moment) {
     case planner::MemoryMoment::kOptimizerUpdate: return "optimizer update";
   }
   return "";
+}
+
+// "512 tokens per chip: data parallelism or FSDP alone needs 850 (not met); FSDP with tensor needs 113 (met)."
+std::string ThresholdWords(const planner::Thresholds& thresholds) {
+  std::string sentence = absl::StrCat(planner::NumberWords(thresholds.tokens_per_chip), " tokens per chip");
+  const char* separator = ": ";
+  const auto add = [&](const std::optional<double>& needed, double own, absl::string_view strategy) {
+    if (!needed.has_value()) return;
+    absl::StrAppend(&sentence, separator, strategy, " needs ", planner::NumberWords(*needed),
+                    own >= *needed ? " (met)" : " (not met)");
+    separator = "; ";
+  };
+  add(thresholds.data_tokens_per_chip, thresholds.tokens_per_chip, "data parallelism or FSDP alone");
+  add(thresholds.fsdp_tensor_tokens_per_chip, thresholds.tokens_per_chip, "FSDP with tensor parallelism");
+  add(thresholds.dcn_tokens_per_slice, thresholds.tokens_per_slice,
+      absl::StrCat("data parallelism between slices, with ", planner::NumberWords(thresholds.tokens_per_slice),
+                   " tokens per slice,"));
+  return absl::StrCat(sentence, ".");
 }
 
 void AddChanges(const std::vector<planner::FieldChange>& changes,
@@ -78,6 +99,7 @@ void ToProto(const planner::Thresholds& thresholds, v1::TrainingThresholds* prot
   if (thresholds.dcn_tokens_per_slice) proto->set_dcn_tokens_per_slice(*thresholds.dcn_tokens_per_slice);
   if (thresholds.fsdp_tokens_per_chip) proto->set_own_split_tokens_per_chip(*thresholds.fsdp_tokens_per_chip);
   if (thresholds.optimal_fsdp_degree) proto->set_optimal_fsdp_degree(*thresholds.optimal_fsdp_degree);
+  proto->set_sentence(ThresholdWords(thresholds));
 }
 
 void ToProto(const planner::Bottleneck& bottleneck, v1::Bottleneck* proto) {
