@@ -61,7 +61,7 @@ std::string Grouped(int64_t value) {
   const size_t first = value < 0 ? 1 : 0;
   for (size_t i = digits.size(); i > first + 3;) {
     i -= 3;
-    digits.insert(i, ",");
+    digits.insert(i, 1, ',');
   }
   return digits;
 }
