@@ -30,6 +30,9 @@ using transformer::WeightMatmul;
 
 // Cancellation is polled once per this many plans.
 constexpr size_t kPlansPerPoll = 16;
+// A search looks at few placements of each plan and then at all of its best plans.
+constexpr size_t kSearchMappings = 8;
+constexpr size_t kFinalists = 8;
 
 // Every constant of the chip that any training question needs; network figures are checked when a plan needs them.
 void CheckAccelerator(const TrainingJob& job, std::vector<Violation>& violations) {
@@ -107,8 +110,9 @@ void SetThresholds(const TrainingJob& job, const EvaluatedPlan& evaluated, Train
   if (job.slice.accelerator.fabric == hardware::FabricKind::kTorus && job.slice.chip_count > 1) {
     const StrategyAxes axes = AxesOf(job.slice);
     if (axes.data > 0 && axes.tensor > 0) {
-      thresholds.optimal_fsdp_degree = OptimalFsdpDegree(thresholds.tokens_per_slice, question.ffn_dim,
-                                                         static_cast<double>(job.slice.chip_count), axes.data, axes.tensor);
+      thresholds.optimal_fsdp_degree =
+          OptimalFsdpDegree(thresholds.tokens_per_slice, question.ffn_dim, static_cast<double>(job.slice.chip_count),
+                            axes.data, axes.tensor);
     }
   }
 }
@@ -157,8 +161,8 @@ void SetFlops(const TrainingJob& job, const EvaluatedPlan& evaluated, const Step
                         parallelism.Degree(LogicalAxis::kFsdp) * parallelism.Degree(LogicalAxis::kExpert) *
                         parallelism.Degree(LogicalAxis::kContext) * parallelism.Degree(LogicalAxis::kTensor);
   estimate.hardware_flops_per_step =
-      estimate.model_flops_per_step + RecomputeFlops(load, stages) * shards *
-                                          static_cast<double>(evaluated.plan.MicrobatchesPerStep());
+      estimate.model_flops_per_step +
+      RecomputeFlops(load, stages) * shards * static_cast<double>(evaluated.plan.MicrobatchesPerStep());
 }
 
 void SetTimes(const TrainingJob& job, const EvaluatedPlan& evaluated, TrainingEstimate& estimate) {
@@ -192,16 +196,15 @@ void SetRun(const TrainingJob& job, TrainingEstimate& estimate) {
     const double steps = std::ceil(static_cast<double>(*job.workload.total_tokens) / estimate.tokens_per_step);
     estimate.time_to_train_seconds = steps * step;
   }
-  estimate.goodput = GoodputOf(job.reliability, estimate.chip_count, step, estimate.time_to_train_seconds,
-                               estimate.warnings);
+  estimate.goodput =
+      GoodputOf(job.reliability, estimate.chip_count, step, estimate.time_to_train_seconds, estimate.warnings);
   const std::optional<double> total_seconds =
       estimate.goodput.wall_seconds ? estimate.goodput.wall_seconds : estimate.time_to_train_seconds;
   if (total_seconds) estimate.chip_hours = ChipHours(estimate.chip_count, *total_seconds);
   if (job.usd_per_chip_hour) {
     estimate.cost = CostOf(*job.usd_per_chip_hour, estimate.chip_count, step, estimate.tokens_per_step, total_seconds);
   }
-  estimate.energy =
-      EnergyOf(job.slice.accelerator, estimate.chip_count, step, total_seconds, estimate.assumptions);
+  estimate.energy = EnergyOf(job.slice.accelerator, estimate.chip_count, step, total_seconds, estimate.assumptions);
 }
 
 void ApplyAssumedMfu(const TrainingJob& job, TrainingEstimate& estimate) {
@@ -229,7 +232,8 @@ void SetOutcome(const TrainingJob& job, const EvaluatedPlan& evaluated, Training
   } else if (job.deadline_seconds && wall && *wall > *job.deadline_seconds) {
     estimate.outcome = Outcome::kMissesDeadline;
     estimate.shortfall_amount = *wall - *job.deadline_seconds;
-  } else if (job.budget_usd && estimate.cost && estimate.cost->total_usd && *estimate.cost->total_usd > *job.budget_usd) {
+  } else if (job.budget_usd && estimate.cost && estimate.cost->total_usd &&
+             *estimate.cost->total_usd > *job.budget_usd) {
     estimate.outcome = Outcome::kOverBudget;
     estimate.shortfall_amount = *estimate.cost->total_usd - *job.budget_usd;
   }
@@ -270,8 +274,7 @@ void SetPlan(const TrainingJob& job, const EvaluatedPlan& evaluated, const Stage
   estimate.parallelism = plan.parallelism;
   estimate.parallelism.microbatch_count = plan.microbatch_count;
   estimate.chip_count = job.slice.TotalChips();
-  estimate.idle_chip_count =
-      estimate.chip_count - plan.parallelism.ici.Product() * plan.parallelism.dcn.Product();
+  estimate.idle_chip_count = estimate.chip_count - plan.parallelism.ici.Product() * plan.parallelism.dcn.Product();
   estimate.remat_policy = plan.remat_policy;
   estimate.gradient_accumulation = plan.gradient_accumulation;
   estimate.microbatch_count = plan.microbatch_count;
@@ -284,17 +287,16 @@ void SetPlan(const TrainingJob& job, const EvaluatedPlan& evaluated, const Stage
 
 void AddChoices(const TrainingJob& job, TrainingEstimate& estimate) {
   if (!job.workload.remat_policy && job.workload.checkpoints_per_layer == 0) {
-    estimate.assumptions.push_back(absl::StrCat("recompute policy ", RematPolicyName(estimate.remat_policy),
-                                                ": the fastest that fits"));
+    estimate.assumptions.push_back(
+        absl::StrCat("recompute policy ", RematPolicyName(estimate.remat_policy), ": the fastest that fits"));
   }
   if (!job.workload.gradient_accumulation && estimate.gradient_accumulation > 1) {
-    estimate.assumptions.push_back(absl::StrCat("gradient accumulation over ", estimate.gradient_accumulation,
-                                                " rounds: the fastest that fits"));
+    estimate.assumptions.push_back(
+        absl::StrCat("gradient accumulation over ", estimate.gradient_accumulation, " rounds: the fastest that fits"));
   }
   if (estimate.step_time.expected_seconds > 0 && job.mode == EstimationMode::kCalibrated && job.profile != nullptr &&
       !estimate.step_time.assumed) {
-    estimate.assumptions.push_back(
-        absl::StrCat("calibration profile ", job.profile->name, " ", job.profile->version));
+    estimate.assumptions.push_back(absl::StrCat("calibration profile ", job.profile->name, " ", job.profile->version));
   }
 }
 
@@ -352,6 +354,38 @@ bool Better(const EvaluatedPlan& a, const EvaluatedPlan& b) {
   return a.memory.headroom_bytes > b.memory.headroom_bytes;
 }
 
+struct SearchResult {
+  EvaluatedPlan best;           // no mappings: nothing can be placed
+  absl::Status unknown_figure;  // a network figure that is not public kept plans out
+  bool cancelled = false;
+};
+
+SearchResult SearchPlans(const std::vector<Parallelism>& plans, PlanEvaluator& evaluator,
+                         const std::function<bool()>& cancelled) {
+  SearchResult result;
+  std::vector<EvaluatedPlan> finalists;  // best first; of equals the simpler one, which comes first in `plans`
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (cancelled != nullptr && i % kPlansPerPoll == 0 && cancelled()) {
+      result.cancelled = true;
+      return result;
+    }
+    EvaluatedPlan candidate;
+    const absl::Status status = evaluator.Evaluate(plans[i], candidate, kSearchMappings);
+    if (absl::IsFailedPrecondition(status)) result.unknown_figure = status;
+    if (!status.ok()) continue;
+    const auto place = std::upper_bound(finalists.begin(), finalists.end(), candidate, Better);
+    if (place == finalists.end() && finalists.size() == kFinalists) continue;
+    finalists.insert(place, std::move(candidate));
+    if (finalists.size() > kFinalists) finalists.pop_back();
+  }
+  for (const EvaluatedPlan& finalist : finalists) {
+    EvaluatedPlan candidate;
+    if (!evaluator.Evaluate(finalist.plan.parallelism, candidate).ok()) continue;
+    if (result.best.mappings == nullptr || Better(candidate, result.best)) result.best = std::move(candidate);
+  }
+  return result;
+}
+
 TrainingAnswer EstimateWithoutFix(const TrainingJob& job, MappingCache& mappings,
                                   const std::function<bool()>& cancelled) {
   TrainingAnswer answer;
@@ -374,23 +408,17 @@ TrainingAnswer EstimateWithoutFix(const TrainingJob& job, MappingCache& mappings
   if (!answer.violations.empty()) return answer;
 
   const std::vector<Parallelism> plans = EnumeratePlans(job);
-  absl::Status unknown_figure;
-  EvaluatedPlan candidate;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    if (cancelled != nullptr && i % kPlansPerPoll == 0 && cancelled()) {
-      answer.cancelled = true;
-      return answer;
-    }
-    const absl::Status status = evaluator.Evaluate(plans[i], candidate);
-    if (absl::IsFailedPrecondition(status)) unknown_figure = status;
-    if (!status.ok()) continue;
-    if (best.mappings == nullptr || Better(candidate, best)) best = candidate;
+  SearchResult search = SearchPlans(plans, evaluator, cancelled);
+  if (search.cancelled) {
+    answer.cancelled = true;
+    return answer;
   }
+  best = std::move(search.best);
   const std::string odd = ExplainOddFactors(DivisorsOf(*job.model), job.slice, job.workload);
   if (!odd.empty()) answer.estimate.warnings.push_back(odd);
   if (best.mappings == nullptr) {
-    if (!unknown_figure.ok()) {
-      answer.violations.push_back(ViolationOf(unknown_figure));
+    if (!search.unknown_figure.ok()) {
+      answer.violations.push_back(ViolationOf(search.unknown_figure));
       return answer;
     }
     FillWithoutPlan(job, answer.estimate);

@@ -8,8 +8,8 @@ namespace {
 
 // Fewest operations run again first.
 constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
-    RematPolicy::kNone,           RematPolicy::kMinimalFlash, RematPolicy::kSaveDotWithContextExceptMlp,
-    RematPolicy::kMinimal,        RematPolicy::kSaveDotExceptMlp, RematPolicy::kSaveQkvProj,
+    RematPolicy::kNone,    RematPolicy::kMinimalFlash,     RematPolicy::kSaveDotWithContextExceptMlp,
+    RematPolicy::kMinimal, RematPolicy::kSaveDotExceptMlp, RematPolicy::kSaveQkvProj,
     RematPolicy::kFull};
 
 // Mappings whose full step time is compared, the best by traffic first.
@@ -140,8 +140,9 @@ bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const Ev
   return better && best.fits;
 }
 
-absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated) {
-  absl::StatusOr<std::shared_ptr<const MappingSet>> mappings = mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips);
+absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings) {
+  absl::StatusOr<std::shared_ptr<const MappingSet>> mappings =
+      mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips, max_mappings);
   if (!mappings.ok()) return mappings.status();
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;

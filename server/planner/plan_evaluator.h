@@ -37,8 +37,8 @@ class PlanEvaluator {
   // Requires a legal plan. Free choices: the mapping with the shortest step, then the recompute policy and accumulation
   // that give the shortest step of those that fit, simplest first among equals. When nothing fits, the choice with the
   // least shortfall. INVALID_ARGUMENT: the degrees cannot be placed on the slice, or the given mapping is wrong.
-  // FAILED_PRECONDITION: a network figure that the plan needs is not public.
-  absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated);
+  // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
+  absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
 
   // Counts, stages and times of the last evaluated plan once more, for its breakdown.
   void Recount(const EvaluatedPlan& evaluated);
