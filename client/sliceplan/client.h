@@ -42,7 +42,7 @@ template <typename Response>
 using Callback = std::function<void(absl::StatusOr<Response>)>;
 
 // Safe for use by several threads. Copies are cheap and share one connection, which ends with the last of them: that
-// cancels what is pending and waits for the callbacks, so the last copy must not be destroyed by a callback.
+// cancels what is pending and waits for the callbacks (in the background, where a callback held the last copy).
 class Client {
  public:
   // Connects when the first call needs it. INVALID_ARGUMENT for options out of range, NOT_FOUND for certificates that

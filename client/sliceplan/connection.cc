@@ -94,7 +94,7 @@ absl::StatusOr<std::shared_ptr<Connection>> MakeConnection(const ClientOptions& 
 absl::StatusOr<std::shared_ptr<Connection>> MakeConnection(std::shared_ptr<grpc::Channel> channel,
                                                            const ClientOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  return std::make_shared<GrpcConnection>(std::move(channel), options);
+  return GrpcConnection::Make(std::move(channel), options);
 }
 
 }  // namespace sliceplan

@@ -1,5 +1,6 @@
 #include "client/sliceplan/grpc_connection.h"
 
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,19 +14,67 @@
 
 namespace sliceplan {
 
-struct GrpcConnection::AsyncCall {
-  grpc::ClientContext context;
-  std::unique_ptr<google::protobuf::Message> request;
-  std::function<void(absl::Status)> done;
+namespace {
+
+// Whether this thread runs a callback now.
+thread_local bool in_callback = false;
+
+}  // namespace
+
+class GrpcConnection::AsyncCall {
+ public:
+  AsyncCall(const google::protobuf::Message& request, std::function<void(absl::Status)> done)
+      : context_(std::make_unique<grpc::ClientContext>()), request_(request.New()), done_(std::move(done)) {
+    request_->CopyFrom(request);
+  }
+
+  grpc::ClientContext& context() { return *context_; }
+  const google::protobuf::Message& request() const { return *request_; }
+
+  void Cancel() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
+  // Runs the callback, then lets go of it and of the context.
+  void End(absl::Status status) {
+    const bool nested = std::exchange(in_callback, true);
+    done_(std::move(status));
+    done_ = nullptr;
+    in_callback = nested;
+    // The context holds the channel, which must not end on this thread: see ~GrpcConnection.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    context_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<grpc::ClientContext> context_;  // null after the end
+  const std::unique_ptr<google::protobuf::Message> request_;
+  std::function<void(absl::Status)> done_;
 };
+
+std::shared_ptr<GrpcConnection> GrpcConnection::Make(std::shared_ptr<grpc::Channel> channel,
+                                                     const ClientOptions& options) {
+  const auto destroy = [](const GrpcConnection* connection) {
+    if (in_callback) {
+      // The destructor would wait for the callback that it is called from.
+      std::thread([connection] { delete connection; }).detach();
+    } else {
+      delete connection;
+    }
+  };
+  return std::shared_ptr<GrpcConnection>(new GrpcConnection(std::move(channel), options), destroy);
+}
 
 GrpcConnection::GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options)
     : deadlines_(options.deadlines), wait_for_ready_(options.wait_for_ready), stub_(std::move(channel)) {}
 
 GrpcConnection::~GrpcConnection() {
-  // The channel must not end on a thread of gRPC: its own end joins those threads. So it ends here, after the calls.
+  // The end of the last channel joins gRPC's threads, so it must not come on one of them. It comes here, after the
+  // calls.
   std::unique_lock<std::mutex> lock(mutex_);
-  for (const auto& call : pending_) call->context.TryCancel();
+  for (const auto& call : pending_) call->Cancel();
   all_ended_.wait(lock, [this] { return pending_.empty(); });
 }
 
@@ -56,25 +105,21 @@ absl::Status GrpcConnection::Call(const std::string& method, const google::proto
 PendingCall GrpcConnection::Start(const std::string& method, const google::protobuf::Message& request,
                                   const CallOptions& options, google::protobuf::Message* response,
                                   std::function<void(absl::Status)> done) {
-  auto call = std::make_shared<AsyncCall>();
-  Prepare(method, options, call->context);
-  call->request.reset(request.New());
-  call->request->CopyFrom(request);
-  call->done = std::move(done);
+  auto call = std::make_shared<AsyncCall>(request, std::move(done));
+  Prepare(method, options, call->context());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_.insert(call);
   }
-  stub_.UnaryCall(&call->context, absl::StrCat("/", method), grpc::StubOptions(), call->request.get(), response,
+  stub_.UnaryCall(&call->context(), absl::StrCat("/", method), grpc::StubOptions(), &call->request(), response,
                   [this, call](const grpc::Status& status) {
-                    call->done(FromGrpcStatus(status));
-                    call->done = nullptr;
+                    call->End(FromGrpcStatus(status));
                     const std::lock_guard<std::mutex> lock(mutex_);
                     pending_.erase(call);
                     if (pending_.empty()) all_ended_.notify_all();
                   });
   return PendingCall([weak = std::weak_ptr<AsyncCall>(call)] {
-    if (const std::shared_ptr<AsyncCall> alive = weak.lock()) alive->context.TryCancel();
+    if (const std::shared_ptr<AsyncCall> alive = weak.lock()) alive->Cancel();
   });
 }
 

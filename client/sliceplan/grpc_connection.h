@@ -20,7 +20,9 @@ namespace sliceplan {
 
 class GrpcConnection final : public Connection {
  public:
-  GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options);
+  // Ends with the last copy of the pointer, on a thread of its own where that goes away in a callback.
+  static std::shared_ptr<GrpcConnection> Make(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options);
+  // Cancels what is pending and waits for the callbacks.
   ~GrpcConnection() override;
 
   absl::Status Call(const std::string& method, const google::protobuf::Message& request, const CallOptions& options,
@@ -31,7 +33,9 @@ class GrpcConnection final : public Connection {
  private:
   // Typed for any message: what generated stubs do, without compiling a stub per service.
   using Stub = grpc::TemplatedGenericStub<google::protobuf::MessageLite, google::protobuf::MessageLite>;
-  struct AsyncCall;
+  class AsyncCall;
+
+  GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options);
 
   void Prepare(const std::string& method, const CallOptions& options, grpc::ClientContext& context) const;
 

@@ -309,5 +309,17 @@ TEST(ClientTest, EndsPendingCallsWithTheLastCopy) {
   test_over.Notify();
 }
 
+TEST(ClientTest, EndsWithACallbackThatHoldsTheLastCopy) {
+  FakeServer server(Echo);
+  absl::Notification ended;
+  {
+    const Client client = Connect(server.Options());
+    client.EstimateTrainingAsync(
+        RequestFor("m"),
+        [copy = client, &ended](const absl::StatusOr<v1::EstimateTrainingResponse>&) { ended.Notify(); });
+  }
+  ended.WaitForNotification();
+}
+
 }  // namespace
 }  // namespace sliceplan

@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_TESTS_CLIENT_SLICEPLAN_FAKE_SERVER_H_
 #define SLICEPLAN_TESTS_CLIENT_SLICEPLAN_FAKE_SERVER_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,13 +23,13 @@ class FakeServer {
 
   explicit FakeServer(Answer answer) : service_(std::move(answer)) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(absl::StrCat(host_, ":0"), grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
   }
   ~FakeServer() { server_->Shutdown(); }
 
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  std::string address() const { return absl::StrCat(host_, ":", port_); }
   grpc::Server& server() { return *server_; }
 
   // For this server, with retries that take milliseconds.
@@ -56,7 +57,16 @@ class FakeServer {
     const Answer answer_;
   };
 
+  // Each server has a loopback address of its own: gRPC remembers for the whole process which addresses failed (the
+  // retry throttle), and ports come back.
+  static std::string NextHost() {
+    static std::atomic<int> count = 0;
+    const int number = ++count;
+    return absl::StrCat("127.1.", number / 250 % 250, ".", 1 + number % 250);
+  }
+
   Service service_;
+  const std::string host_ = NextHost();
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
