@@ -69,7 +69,9 @@ class CallLog : public experimental::Interceptor {
  private:
   void WriteLine(const grpc::Status& status, const std::multimap<std::string, std::string>* trailers) const {
     const absl::string_view method = absl::StripPrefix(info_.method(), "/");
-    const bool background = absl::StartsWith(method, "grpc.") && status.ok();
+    // Probes and tools: clients ask for the newest reflection first and fall back by themselves.
+    const bool background = absl::StartsWith(method, "grpc.") &&
+                            (status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
     const Severity severity = background ? Severity::kDebug : SeverityOf(status.error_code());
     if (!log_.Wants(severity)) return;
     const grpc::ServerContextBase& context = *info_.server_context();

@@ -20,6 +20,11 @@ std::string TypeOf(absl::string_view reason) {
   return type;
 }
 
+std::string WithStop(const std::string& sentence) {
+  const bool ends = !sentence.empty() && (sentence.back() == '.' || sentence.back() == '?');
+  return ends ? sentence : sentence + ".";
+}
+
 std::string Join(const std::string& parent, const std::string& field) {
   if (parent.empty() || field.empty()) return absl::StrCat(parent, field);
   return field[0] == '[' ? absl::StrCat(parent, field) : absl::StrCat(parent, ".", field);
@@ -47,7 +52,7 @@ void Violations::Add(const FieldPath& parent, const hardware::Violation& violati
     unknown_type_ = TypeOf(violation.reason);
     unknown_name_ = std::string(name);
   }
-  errors_.push_back({Join(parent.ToString(), violation.field), violation.description,
+  errors_.push_back({Join(parent.ToString(), violation.field), WithStop(violation.description),
                      violation.reason.empty() ? "INVALID_FIELD" : violation.reason});
 }
 
