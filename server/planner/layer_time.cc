@@ -23,6 +23,11 @@ struct GroupNetwork {
   double expert = 0;
 };
 
+// Groups that a layer does not have: experts of a dense layer.
+bool IsAbsent(const LayerLoad& load, size_t group) {
+  return group != Index(OpGroup::kScores) && load.groups[group].operand_bytes <= 0;
+}
+
 struct Side {
   double seconds = 0;
   StepResource resource = StepResource::kIci;
@@ -85,6 +90,7 @@ void PlaceTensorCollectives(const LayerLoad& load, const PlanLaws& laws, double 
 std::array<GroupNetwork, kOpGroupCount> NetworkOf(const LayerLoad& load, const PlanLaws& laws, double wide_bytes) {
   std::array<GroupNetwork, kOpGroupCount> network = {};
   for (size_t g = 0; g < kOpGroupCount; ++g) {
+    if (IsAbsent(load, g)) continue;
     const double bytes = wide_bytes * (load.groups[g].weight_count + load.groups[g].expert_weight_count);
     network[g].weights_gather = laws.weights_gather.Seconds(bytes);
     network[g].weights_scatter = laws.weights_scatter.Seconds(bytes);
@@ -122,6 +128,7 @@ Side NetworkSide(const GroupNetwork& network, const PlanLaws& laws, bool backwar
 void BoundLayer(const LayerLoad& load, const LayerRates& rates, const PlanLaws& laws,
                 const std::array<GroupNetwork, kOpGroupCount>& network, LayerTime& time) {
   for (size_t g = 0; g < kOpGroupCount; ++g) {
+    if (IsAbsent(load, g)) continue;
     const GroupLoad& group = load.groups[g];
     double matrix = group.matmul_flops / rates.flops_per_second + group.wide_matmul_flops / rates.wide_flops_per_second;
     double rerun = group.recompute_flops /
@@ -193,7 +200,9 @@ void ExpectExperts(const LayerLoad& load, const LayerRates& rates, const Efficie
 
 void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const EfficiencyProfile& profile,
                  const std::array<GroupNetwork, kOpGroupCount>& network, double wide_bytes, LayerTime& time) {
-  for (size_t g = 0; g < kOpGroupCount; ++g) ExpectGroup(load, g, rates, profile, time);
+  for (size_t g = 0; g < kOpGroupCount; ++g) {
+    if (!IsAbsent(load, g)) ExpectGroup(load, g, rates, profile, time);
+  }
   if (load.has_experts) ExpectExperts(load, rates, profile, time);
 
   const double attention = load.attention_kernel_flops * rates.seconds_per_attention_flop;

@@ -14,6 +14,8 @@ constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
 
 // Mappings whose full step time is compared, the best by traffic first.
 constexpr size_t kMappingsTimed = 3;
+// Those with so much more traffic than the best are not timed.
+constexpr double kWorthTiming = 1.25;
 
 // Bytes that every kind of collective moves in one step on the busiest stage; independent of the mapping.
 struct Traffic {
@@ -93,6 +95,7 @@ void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
       seconds[at] = candidate;
       best[at] = i;
     }
+    while (count > 1 && seconds[count - 1] > kWorthTiming * seconds[0]) --count;
   }
   for (size_t k = 0; k < count; ++k) {
     const StepTimes times = TimeStep(job_, evaluated.plan, load_, laws[best[k]], stages_, details_);
