@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "server/planner/budget.h"
 
@@ -96,6 +97,11 @@ DecodeMatmul DecodeMatmulOf(double batch_size, double hidden_dim, double ffn_dim
 double LatencyBoundDegree(double batch_size, double hidden_dim, double bytes_per_element, double link_bytes_per_second,
                           double hop_seconds) {
   return batch_size * hidden_dim * bytes_per_element / (link_bytes_per_second * hop_seconds);
+}
+
+CacheSplit CacheSplitOf(int64_t kv_head_count, int64_t degree) {
+  const int64_t heads = std::gcd(kv_head_count, degree);
+  return {heads, degree / heads};
 }
 
 WeightStationary WeightStationaryOf(double batch_size, double hidden_dim, double ffn_dim, double chip_count,

@@ -3,6 +3,8 @@
 #ifndef SLICEPLAN_SERVER_PLANNER_SERVING_CLOSED_FORM_H_
 #define SLICEPLAN_SERVER_PLANNER_SERVING_CLOSED_FORM_H_
 
+#include <cstdint>
+
 namespace sliceplan::planner {
 
 struct DecodeReplica {
@@ -72,6 +74,13 @@ DecodeMatmul DecodeMatmulOf(double batch_size, double hidden_dim, double ffn_dim
 // Degree above which a shard of the activations is so small that hops take their latency: B x D x b / (W x t_hop).
 double LatencyBoundDegree(double batch_size, double hidden_dim, double bytes_per_element, double link_bytes_per_second,
                           double hop_seconds);
+
+// How a cache is split over `degree` chips: KV heads first, whole ones only; the rest over sequences of the batch.
+struct CacheSplit {
+  int64_t head_degree = 1;
+  int64_t batch_degree = 1;
+};
+CacheSplit CacheSplitOf(int64_t kv_head_count, int64_t degree);
 
 // Weights [D_X, F_YZ] stay, activations move: 2BD / (X W) + 4BF / (YZ W). X = sqrt(n D / (2 F)) at best. Against all chips
 // on F over `axis_count` axes: 4BD / (axis_count x W).

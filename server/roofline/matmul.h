@@ -24,7 +24,7 @@ struct Matmul {
   hardware::DataType rhs = hardware::DataType::kBf16;
   hardware::DataType output = hardware::DataType::kBf16;
   // What the matrix unit multiplies in; absent: ComputeType of the operands.
-  std::optional<hardware::DataType> compute;
+  std::optional<hardware::DataType> compute = std::nullopt;
 
   hardware::DataType Compute() const;
 };

@@ -34,11 +34,11 @@ struct ShardedMatmul {
   hardware::DataType lhs_type = hardware::DataType::kBf16;
   hardware::DataType rhs_type = hardware::DataType::kBf16;
   hardware::DataType output_type = hardware::DataType::kBf16;
-  std::optional<hardware::DataType> compute;
+  std::optional<hardware::DataType> compute = std::nullopt;
   std::vector<DimensionSharding> lhs_sharding;
   std::vector<DimensionSharding> rhs_sharding;
   // Absent: whatever the operands give, with partial sums reduced to copies. Present and empty: a whole copy on every chip.
-  std::optional<std::vector<DimensionSharding>> output_sharding;
+  std::optional<std::vector<DimensionSharding>> output_sharding = std::nullopt;
 };
 
 enum class MatmulOperand { kLhs, kRhs, kOutput };
