@@ -1,0 +1,39 @@
+"""Requests as proto3 JSON, which every client of the end-to-end tests can send."""
+
+from harness import read
+
+FULL_BATCH_TOKENS = 4 * 2**20
+TRAINING_TOKENS = 15 * 10**12
+
+
+def llama_training(ici, **fields):
+    """Llama 3 70B from its own config.json on two slices of 4,096 chips, data parallel across them."""
+    return {
+        "model": {"huggingFaceConfig": read("examples", "llama-3-70b", "config.json")},
+        "slice": {"accelerator": "tpu-v5p", "topology": "16x16x16", "sliceCount": 2},
+        "workload": {"sequenceLength": 4096, "globalBatchTokens": str(FULL_BATCH_TOKENS),
+                     "totalTokens": str(TRAINING_TOKENS)},
+        "parallelism": {"ici": ici, "dcn": {"data": 2}},
+        **fields,
+    }
+
+
+FSDP_CONTEXT = {"fsdp": 512, "context": 8}
+FSDP_CONTEXT_TENSOR = {"fsdp": 512, "context": 2, "tensor": 4}
+ROOFLINE = {"estimationMode": "ESTIMATION_MODE_ROOFLINE"}
+
+FIVE_VIOLATIONS = {
+    "model": {"preset": "llama-3-70b"},
+    "slice": {"accelerator": "tpu-v5p", "topology": "16x16x16", "sliceCount": -2},
+    "workload": {"sequenceLength": -5, "totalTokens": "-1", "gradientAccumulation": -2},
+    "assumedMfuRatio": 1.5,
+}
+FIVE_FIELDS = ("assumed_mfu_ratio", "slice.slice_count", "workload.gradient_accumulation", "workload.sequence_length",
+               "workload.total_tokens")
+
+# No plan given and many experts: thousands of plans to evaluate.
+LONG_SEARCH = {
+    "model": {"preset": "deepseek-v3"},
+    "slice": {"accelerator": "tpu-v5p", "topology": "16x16x16"},
+    "workload": {"globalBatchTokens": str(4 * FULL_BATCH_TOKENS)},
+}

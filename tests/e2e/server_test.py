@@ -1,0 +1,13 @@
+#!/usr/bin/python3
+"""The server over TCP, asked by another implementation of gRPC."""
+
+import answers
+import catalog_lists
+import failures
+import lifetime
+import standard_services
+
+import harness
+
+if __name__ == "__main__":
+    harness.main(answers, catalog_lists, failures, standard_services, lifetime)
