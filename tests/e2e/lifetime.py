@@ -1,5 +1,6 @@
 """From start to end of the process: start-up, catalog reload, drain, logs."""
 
+import json
 import os
 import shutil
 import signal
@@ -56,6 +57,8 @@ class Start(unittest.TestCase):
             self.assertEqual(second.returncode, 1)
             self.assertEqual(second.stdout, "")
             self.assertIn("cannot listen", second.stderr)
+            for line in second.stderr.splitlines():  # also what libraries say
+                json.loads(line)
             with wire.Client(server.address) as client:
                 self.assertEqual(client.health_status(), "SERVING")
 

@@ -15,8 +15,9 @@ const CALL_MILLISECONDS = 60_000;
 const PLANNER = 'sliceplan.v1.PlannerService';
 const LOADER_OPTIONS = {keepCase: true, longs: String, enums: String, defaults: true, oneofs: true};
 
+const config = readFileSync(new URL('../../examples/llama-3-70b/config.json', import.meta.url), 'utf8');
 const llama = (ici, fields = {}) => ({
-  model: {hugging_face_config: readFileSync(new URL('../../examples/llama-3-70b/config.json', import.meta.url), 'utf8')},
+  model: {hugging_face_config: config},
   slice: {accelerator: 'tpu-v5p', topology: '16x16x16', slice_count: 2},
   workload: {sequence_length: 4096, global_batch_tokens: String(4 * 2 ** 20), total_tokens: '15000000000000'},
   parallelism: {ici, dcn: {data: 2}},
@@ -66,8 +67,8 @@ async function check(address) {
   const {PlannerService} = descriptor.getPackageObject(LOADER_OPTIONS).sliceplan.v1;
   const client = new PlannerService(address, credentials);
   try {
-    const {reply, error} =
-        await call(client, 'EstimateTraining', llama({fsdp: 512, context: 8}, {estimation_mode: 'ESTIMATION_MODE_ROOFLINE'}));
+    const question = llama({fsdp: 512, context: 8}, {estimation_mode: 'ESTIMATION_MODE_ROOFLINE'});
+    const {reply, error} = await call(client, 'EstimateTraining', question);
     assert.ifError(error);
     const {estimate} = reply;
     assert.equal(estimate.chip_count, 8192);
