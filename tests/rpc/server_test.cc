@@ -25,6 +25,7 @@
 #include "proto/sliceplan/v1/analysis_service.grpc.pb.h"
 #include "proto/sliceplan/v1/catalog_service.grpc.pb.h"
 #include "proto/sliceplan/v1/planner_service.grpc.pb.h"
+#include "server/rpc/errors.h"
 #include "tests/rpc/testing.h"
 
 namespace sliceplan::rpc {

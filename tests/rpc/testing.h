@@ -59,7 +59,8 @@ Detail DetailOf(const google::rpc::Status& status) {
 // Fields of all violations, in order.
 inline std::vector<std::string> ViolatedFields(const google::rpc::Status& status) {
   std::vector<std::string> fields;
-  for (const auto& violation : DetailOf<google::rpc::BadRequest>(status).field_violations()) {
+  const auto details = DetailOf<google::rpc::BadRequest>(status);
+  for (const auto& violation : details.field_violations()) {
     fields.push_back(violation.field());
   }
   return fields;

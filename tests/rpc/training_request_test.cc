@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/sliceplan/v1/training.pb.h"
+#include "server/rpc/errors.h"
 #include "tests/rpc/testing.h"
 
 namespace sliceplan::rpc {
@@ -279,7 +280,7 @@ TEST(TrainingDefaultsTest, GpusKeepMasterWeights) {
 
 TEST(TrainingDefaultsTest, StepsAndTokensMeanTheSame) {
   const v1::TrainingEstimate steps = Estimate(Merged("workload { step_count: 1000 }"));
-  const v1::TrainingEstimate tokens = Estimate(Merged(absl::StrCat("workload { total_tokens: ", 1000 * (4 << 20), " }")));
+  const v1::TrainingEstimate tokens = Estimate(Merged(absl::StrCat("workload { total_tokens: ", int64_t{1000} << 22, " }")));
   EXPECT_EQ(steps.time_to_train_seconds(), tokens.time_to_train_seconds());
   EXPECT_EQ(steps.step_count(), 1000);
   EXPECT_DOUBLE_EQ(steps.time_to_train_seconds(), 1000 * steps.step_time().expected_seconds());
