@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 import unittest
@@ -88,6 +89,8 @@ def main(*modules):
     for name in ("server", "command", "grpc_proto", "buf", "sanitized"):
         setattr(Settings, name, getattr(arguments, name))
 
+    # Ended from outside: still end the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     loader = unittest.TestLoader()
     if arguments.pattern:
         loader.testNamePatterns = [f"*{arguments.pattern}*"]
