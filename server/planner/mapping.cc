@@ -47,7 +47,8 @@ std::vector<UsedBlock> SwitchedBlocks(const Slice& slice, int64_t chips) {
 std::vector<UsedBlock> BlocksFor(const Slice& slice, int64_t chips) {
   if (slice.accelerator.fabric == FabricKind::kSwitched) return SwitchedBlocks(slice, chips);
   std::vector<UsedBlock> blocks;
-  for (Block& block : BlocksOf(slice.axes, slice.twisted, chips)) blocks.push_back({std::move(block), slice.domain_size});
+  for (Block& block : BlocksOf(slice.axes, slice.twisted, chips))
+    blocks.push_back({std::move(block), slice.domain_size});
   return blocks;
 }
 
@@ -338,7 +339,8 @@ absl::StatusOr<MappingSet> BuildMappingSet(const Slice& slice, const Parallelism
     if (!violations.empty()) return StatusOf(violations);
     set.mappings.push_back(MappingOf(slice, parallelism));
   }
-  if (set.mappings.empty()) return absl::InvalidArgumentError("parallelism.ici: no way to place the degrees on the slice");
+  if (set.mappings.empty())
+    return absl::InvalidArgumentError("parallelism.ici: no way to place the degrees on the slice");
   const bool whole = ProductUpTo(parallelism.ici, slice.chip_count) == slice.chip_count;
   set.enumerated_count = set.mappings.size();
   set.laws.reserve(set.mappings.size());

@@ -1,5 +1,5 @@
-// Where the logical axes of a plan lie on a slice: which assignments of degrees to physical axes, or factors of them, there
-// are, and what their collectives cost. docs/collectives.md section 9; costs from server/roofline/collective.h.
+// Where the logical axes of a plan lie on a slice: which assignments of degrees to physical axes, or factors of them,
+// there are, and what their collectives cost. docs/collectives.md section 9; costs from server/roofline/collective.h.
 #ifndef SLICEPLAN_SERVER_PLANNER_MAPPING_H_
 #define SLICEPLAN_SERVER_PLANNER_MAPPING_H_
 
@@ -45,14 +45,14 @@ struct MappingList {
   bool truncated = false;
 };
 
-// All placements of the degrees inside a slice; placements that differ only by a swap of equal physical axes, or (switched)
-// of axes that meet the domains alike, appear once. A logical axis takes at most one contiguous or strided run of each
-// physical axis. The order is fixed: whole blocks first, then tensor innermost, context, expert, FSDP, data, pipeline
-// outermost, then its reverse, then all other orders.
-// Of more than `max_mappings`, those kept are the best under several mixes of traffic (mapping_choice.h) of the first
-// kCandidatesPerMapping times as many with the fewest pieces; behind switches, the first.
-// `allow_idle_chips`: degrees may multiply to fewer chips; they then fill a block of part of some axes (switched: part of
-// every domain, or the first domains whole). Empty when there is no way: CheckPlacement says why.
+// All placements of the degrees inside a slice; placements that differ only by a swap of equal physical axes, or
+// (switched) of axes that meet the domains alike, appear once. A logical axis takes at most one contiguous or strided
+// run of each physical axis. The order is fixed: whole blocks first, then tensor innermost, context, expert, FSDP,
+// data, pipeline outermost, then its reverse, then all other orders. Of more than `max_mappings`, those kept are the
+// best under several mixes of traffic (mapping_choice.h) of the first kCandidatesPerMapping times as many with the
+// fewest pieces; behind switches, the first. `allow_idle_chips`: degrees may multiply to fewer chips; they then fill a
+// block of part of some axes (switched: part of every domain, or the first domains whole). Empty when there is no way:
+// CheckPlacement says why.
 MappingList EnumerateMappings(const hardware::Slice& slice, const AxisDegrees& ici, const AxisDegrees& dcn,
                               bool allow_idle_chips, size_t max_mappings = kMaxMappings);
 
@@ -61,16 +61,17 @@ MappingList EnumerateMappings(const hardware::Slice& slice, const AxisDegrees& i
 void CheckPlacement(const hardware::Slice& slice, const Parallelism& parallelism, bool allow_idle_chips,
                     std::vector<hardware::Violation>& violations);
 
-// Adds a violation for everything that is wrong with parallelism.mapping: axes out of range, factors that do not divide,
-// overlaps, gaps, products that are not the degrees. Fields are relative to the request: "parallelism.mapping[1].stride".
+// Adds a violation for everything that is wrong with parallelism.mapping: axes out of range, factors that do not
+// divide, overlaps, gaps, products that are not the degrees. Fields are relative to the request:
+// "parallelism.mapping[1].stride".
 void CheckMapping(const hardware::Slice& slice, const Parallelism& parallelism, bool allow_idle_chips,
                   std::vector<hardware::Violation>& violations);
 
 // Requires parallelism.mapping that CheckMapping accepts.
 MappedAxes MappingOf(const hardware::Slice& slice, const Parallelism& parallelism);
 
-// The placements of one plan that can be best, with the laws of its collectives: laws[i] belongs to mappings[i]. A placement
-// that another beats or equals in every law is left out.
+// The placements of one plan that can be best, with the laws of its collectives: laws[i] belongs to mappings[i]. A
+// placement that another beats or equals in every law is left out.
 struct MappingSet {
   std::vector<MappedAxes> mappings;  // never empty
   std::vector<PlanLaws> laws;
@@ -78,13 +79,14 @@ struct MappingSet {
   bool truncated = false;       // more placements exist than were looked at closely
 };
 
-// parallelism.mapping, when given, is the only placement. INVALID_ARGUMENT: no placement, or the given one is wrong; the
-// message joins what CheckPlacement or CheckMapping say. FAILED_PRECONDITION names a network figure that is missing. Takes
-// about 10 us per placement looked at closely; a search over many plans asks for fewer.
+// parallelism.mapping, when given, is the only placement. INVALID_ARGUMENT: no placement, or the given one is wrong;
+// the message joins what CheckPlacement or CheckMapping say. FAILED_PRECONDITION names a network figure that is
+// missing. Takes about 10 us per placement looked at closely; a search over many plans asks for fewer.
 absl::StatusOr<MappingSet> BuildMappingSet(const hardware::Slice& slice, const Parallelism& parallelism,
                                            bool allow_idle_chips = true, size_t max_mappings = kMaxMappings);
 
-// Remembers sets of placements, because schedulers ask the same again. Thread-safe; forgets what was not used for longest.
+// Remembers sets of placements, because schedulers ask the same again. Thread-safe; the least recently used
+// are forgotten.
 class MappingCache {
  public:
   // `capacity`: placements held in all; a placement with its laws takes 2 to 3 kB.

@@ -52,8 +52,8 @@ std::optional<Key> KeyOf(const hardware::Slice& slice, const Parallelism& parall
   key[word++] = Pair(slice.domain_size, slice.slice_count);
   key[word++] = max_mappings;
   for (const std::optional<double>& figure :
-       {chip.ici_link_bytes_per_second, chip.ici_hop_seconds, chip.scale_up_bytes_per_second, chip.network_bytes_per_second,
-        chip.dcn_bytes_per_second}) {
+       {chip.ici_link_bytes_per_second, chip.ici_hop_seconds, chip.scale_up_bytes_per_second,
+        chip.network_bytes_per_second, chip.dcn_bytes_per_second}) {
     key[word++] = Bits(figure);
   }
   for (LogicalAxis axis : kLogicalAxes) key[word++] = Pair(parallelism.ici[axis], parallelism.dcn[axis]);
@@ -62,7 +62,7 @@ std::optional<Key> KeyOf(const hardware::Slice& slice, const Parallelism& parall
 
 }  // namespace
 
-// Two generations: what is used moves to the young one; when that is full it becomes the old one, and the old is forgotten.
+// Two generations: what is used moves to the young one; full, it becomes the old one and the old is forgotten.
 struct MappingCache::Shard {
   using Sets = absl::flat_hash_map<Key, std::shared_ptr<const MappingSet>>;
 

@@ -52,8 +52,8 @@ std::string DegreesWords(const AxisDegrees& degrees) {
 bool FitsAlone(int64_t degree, absl::Span<const int32_t> axes, bool allow_idle_chips) {
   if (axes.empty()) return degree == 1;
   if (!allow_idle_chips) {
-    // Taking the greatest common divisor with each axis in turn never takes what another axis would need: a prime that is
-    // left over is one that no axis has any more.
+    // Taking the greatest common divisor with each axis in turn never takes what another axis would need: a prime that
+    // is left over is one that no axis has any more.
     for (int32_t size : axes) degree /= std::gcd(degree, static_cast<int64_t>(size));
     return degree == 1;
   }
@@ -114,10 +114,11 @@ bool CheckEntries(const Axes& axes, const std::vector<AxisAssignment>& mapping, 
   for (size_t i = 0; i < mapping.size(); ++i) {
     const AxisAssignment& entry = mapping[i];
     if (entry.physical_axis < 0 || static_cast<size_t>(entry.physical_axis) >= axes.size()) {
-      violations.push_back(Invalid(EntryField(i, "physical_axis"),
-                                   absl::StrCat("axis ", entry.physical_axis, " does not exist: the slice has axes 0 to ",
-                                                static_cast<int64_t>(axes.size()) - 1),
-                                   "AXIS_OUT_OF_RANGE"));
+      violations.push_back(
+          Invalid(EntryField(i, "physical_axis"),
+                  absl::StrCat("axis ", entry.physical_axis, " does not exist: the slice has axes 0 to ",
+                               static_cast<int64_t>(axes.size()) - 1),
+                  "AXIS_OUT_OF_RANGE"));
       continue;
     }
     if (entry.factor < 1) {
@@ -131,11 +132,12 @@ bool CheckEntries(const Axes& axes, const std::vector<AxisAssignment>& mapping, 
     const int32_t size = axes[static_cast<size_t>(entry.physical_axis)];
     const int64_t cell = int64_t{entry.factor} * entry.stride;
     if (allow_idle_chips ? cell > size : size % cell != 0) {
-      violations.push_back(Invalid(EntryField(i, "factor"),
-                                   absl::StrCat("factor ", CountWords(entry.factor), " x stride ", CountWords(entry.stride),
-                                                allow_idle_chips ? " is more than axis " : " does not divide axis ",
-                                                entry.physical_axis, ", which has ", CountWords(size), " chips"),
-                                   "FACTOR_NOT_DIVISOR"));
+      violations.push_back(
+          Invalid(EntryField(i, "factor"),
+                  absl::StrCat("factor ", CountWords(entry.factor), " x stride ", CountWords(entry.stride),
+                               allow_idle_chips ? " is more than axis " : " does not divide axis ", entry.physical_axis,
+                               ", which has ", CountWords(size), " chips"),
+                  "FACTOR_NOT_DIVISOR"));
     }
   }
   return violations.size() == before;
@@ -150,19 +152,20 @@ void CheckCover(const Axes& axes, const std::vector<AxisAssignment>& mapping, bo
     for (const Placed& placed : OnAxis(mapping, static_cast<int32_t>(physical))) {
       const AxisAssignment& entry = placed.assignment;
       if (entry.stride != next_stride) {
-        violations.push_back(Invalid(
-            EntryField(placed.index, "stride"),
-            absl::StrCat("stride ", CountWords(entry.stride), entry.stride < next_stride ? " overlaps" : " leaves a gap after",
-                         " what lies inside it on axis ", physical, ": the next stride there is ", CountWords(next_stride)),
-            entry.stride < next_stride ? "MAPPING_OVERLAPS" : "MAPPING_LEAVES_GAP"));
+        violations.push_back(Invalid(EntryField(placed.index, "stride"),
+                                     absl::StrCat("stride ", CountWords(entry.stride),
+                                                  entry.stride < next_stride ? " overlaps" : " leaves a gap after",
+                                                  " what lies inside it on axis ", physical,
+                                                  ": the next stride there is ", CountWords(next_stride)),
+                                     entry.stride < next_stride ? "MAPPING_OVERLAPS" : "MAPPING_LEAVES_GAP"));
         broken = true;
       }
       next_stride = std::max(next_stride, int64_t{entry.stride} * entry.factor);
     }
     if (!broken && !allow_idle_chips && next_stride != axes[physical]) {
       violations.push_back(Invalid("parallelism.mapping",
-                                   absl::StrCat("covers ", CountWords(next_stride), " of the ", CountWords(axes[physical]),
-                                                " chips of axis ", physical),
+                                   absl::StrCat("covers ", CountWords(next_stride), " of the ",
+                                                CountWords(axes[physical]), " chips of axis ", physical),
                                    "MAPPING_INCOMPLETE"));
     }
   }
@@ -183,10 +186,11 @@ void CheckPlacement(const Slice& slice, const Parallelism& parallelism, bool all
       continue;
     }
     if (FitsAlone(degree, axes, allow_idle_chips)) continue;
-    violations.push_back(Invalid(field,
-                                 absl::StrCat("no way to place ", LogicalAxisName(axis), " ", CountWords(degree), " on ",
-                                              AxesWords(slice), Suggestion(degree, axes, allow_idle_chips, slice.chip_count)),
-                                 "AXIS_NOT_PLACEABLE"));
+    violations.push_back(
+        Invalid(field,
+                absl::StrCat("no way to place ", LogicalAxisName(axis), " ", CountWords(degree), " on ",
+                             AxesWords(slice), Suggestion(degree, axes, allow_idle_chips, slice.chip_count)),
+                "AXIS_NOT_PLACEABLE"));
   }
   if (violations.size() != before) return;
   const int64_t chips = ProductUpTo(parallelism.ici, slice.chip_count);
@@ -219,10 +223,11 @@ void CheckMapping(const Slice& slice, const Parallelism& parallelism, bool allow
       if (entry.logical == axis) product *= entry.factor;
     }
     if (product == parallelism.ici[axis]) continue;
-    violations.push_back(Invalid("parallelism.mapping",
-                                 absl::StrCat("the factors of ", LogicalAxisName(axis), " multiply to ", CountWords(product),
-                                              ", its degree inside a slice is ", CountWords(parallelism.ici[axis])),
-                                 "MAPPING_NOT_DEGREE"));
+    violations.push_back(
+        Invalid("parallelism.mapping",
+                absl::StrCat("the factors of ", LogicalAxisName(axis), " multiply to ", CountWords(product),
+                             ", its degree inside a slice is ", CountWords(parallelism.ici[axis])),
+                "MAPPING_NOT_DEGREE"));
   }
 }
 

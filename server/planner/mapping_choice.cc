@@ -9,7 +9,7 @@ namespace {
 constexpr float kHeavyWeight = 10;
 // Gradients move once a step and stage boundaries are narrow: ten times less than the rest.
 constexpr float kLightWeight = 0.1F;
-constexpr size_t kJointWeights = kLogicalAxisCount;  // index of FSDP and context together
+constexpr size_t kJointWeights = kLogicalAxisCount;        // index of FSDP and context together
 constexpr size_t kJointGradients = kLogicalAxisCount + 1;  // of data and expert together
 
 constexpr size_t Index(LogicalAxis axis) { return static_cast<size_t>(axis); }

@@ -13,8 +13,8 @@
 
 namespace sliceplan::planner {
 
-// Time per byte of every logical axis, of FSDP and context together (they share weights), and of data and expert together
-// (they share gradients of dense weights), as multiples of a link's.
+// Time per byte of every logical axis, of FSDP and context together (they share weights), and of data and expert
+// together (they share gradients of dense weights), as multiples of a link's.
 inline constexpr size_t kTrafficCount = kLogicalAxisCount + 2;
 using TrafficTimes = std::array<float, kTrafficCount>;
 
@@ -25,13 +25,13 @@ struct OrderedAxis {
   const AxisOrder* order = nullptr;
 };
 
-// Closed forms of docs/collectives.md section 2 without the search for a binding subset: exact for most placements, never
-// slower than exact.
+// Closed forms of docs/collectives.md section 2 without the search for a binding subset: exact for most placements,
+// never slower than exact.
 TrafficTimes EstimateTraffic(absl::Span<const OrderedAxis> axes, const AxisDegrees& degrees);
 
 // Indices, ascending, of at most `count` of the placements: under each mix in turn the fastest not taken yet. A mix
-// weighs each kind of traffic by its time over the shortest that any placement gives it; the mixes give ten times the weight
-// to one kind, to two of those that move every layer, or to none.
+// weighs each kind of traffic by its time over the shortest that any placement gives it; the mixes give ten times the
+// weight to one kind, to two of those that move every layer, or to none.
 std::vector<size_t> ChooseByTraffic(absl::Span<const TrafficTimes> times, const AxisDegrees& degrees, size_t count);
 
 }  // namespace sliceplan::planner

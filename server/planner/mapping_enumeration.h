@@ -23,12 +23,11 @@ using Block = absl::InlinedVector<hardware::TorusAxis, 3>;
 // Product of the degrees, or limit + 1 when it is larger: degrees of a request may overflow.
 int64_t ProductUpTo(const AxisDegrees& degrees, int64_t limit);
 
-// The block of a slice that has sizes[i] chips of axis i. Whole axes wrap as they do; parts do not. Nor does a short axis of
-// a twisted torus beside part of a long one, because its wrap links lead half way along that one.
+// The block of a slice that has sizes[i] chips of axis i. Whole axes wrap as they do; parts do not. Nor does a short
+// axis of a twisted torus beside part of a long one, because its wrap links lead half way along that one.
 Block BlockOf(absl::Span<const hardware::TorusAxis> axes, bool twisted, absl::Span<const int32_t> sizes);
 
-// All blocks of `chips` chips. Blocks of the same shape and wraps appear once, those with most whole axes first; at most
-// kMaxBlocks.
+// All blocks of `chips` chips. Of one shape and wraps, one; most whole axes first; at most kMaxBlocks.
 inline constexpr size_t kMaxBlocks = 64;
 std::vector<Block> BlocksOf(absl::Span<const hardware::TorusAxis> axes, bool twisted, int64_t chips);
 
@@ -36,8 +35,8 @@ std::vector<Block> BlocksOf(absl::Span<const hardware::TorusAxis> axes, bool twi
 using Factors = absl::InlinedVector<std::array<int32_t, kLogicalAxisCount>, 3>;
 
 // Every way to write each size as a product of factors whose products over the sizes are the degrees; where
-// equal_before[i] names an axis like axis i, the factors of i are not before that one's, so that swaps appear once. Stops
-// after `limit`.
+// equal_before[i] names an axis like axis i, the factors of i are not before that one's, so that swaps appear once.
+// Stops after `limit`.
 std::vector<Factors> FactorWays(absl::Span<const int32_t> sizes, absl::Span<const int> equal_before,
                                 const AxisDegrees& degrees, size_t limit, bool& truncated);
 // For each axis the nearest earlier one of the same size and wrap, or -1.

@@ -191,7 +191,8 @@ absl::StatusOr<CollectiveLaw> RingIdealLawOf(CollectiveKind kind, const Slice& s
   }
   const absl::Span<const TorusAxis> axes(rings, static_cast<size_t>(spans.count));
   AxisSpans ideal;
-  if (absl::Status status = SpansOf(axes, false, absl::MakeConstSpan(whole, axes.size()), ideal); !status.ok()) return status;
+  if (absl::Status status = SpansOf(axes, false, absl::MakeConstSpan(whole, axes.size()), ideal); !status.ok())
+    return status;
   CollectiveLaw law;
   absl::Status status = AddTorus(kind, slice, axes, false, ideal, InsideOf(kind, group.slice_count, options), law);
   if (status.ok()) status = AddDcn(kind, slice, group, options, law);

@@ -39,7 +39,8 @@ struct CollectiveLaw {
   double BandwidthSeconds(double bytes) const { return bytes * pipelined_seconds_per_byte; }
   // Phases on different networks one after the other: what an unpipelined schedule takes.
   double SequentialBandwidthSeconds(double bytes) const {
-    return bytes * (ici_seconds_per_byte + scale_up_seconds_per_byte + scale_out_seconds_per_byte + dcn_seconds_per_byte);
+    return bytes *
+           (ici_seconds_per_byte + scale_up_seconds_per_byte + scale_out_seconds_per_byte + dcn_seconds_per_byte);
   }
   // The larger of bandwidth and latency; zero bytes cost nothing.
   double Seconds(double bytes) const {
@@ -56,7 +57,7 @@ struct CollectiveOptions {
   bool optimal_permute = false;
   // Switched systems: reduce inside the switches. Book chapter 18 (SHARP).
   bool in_network_reduction = false;
-  // Switched systems: GPUs reach only the same place of other domains through the network, so all-to-all forwards inside.
+  // Switched systems: GPUs reach only the same place of other domains outside, so all-to-all forwards inside.
   bool rail_only_network = false;
   // Share of an all-to-all that is not empty (ragged, mixture of experts): 1 is dense, 0 sends nothing.
   double all_to_all_fill_ratio = 1;

@@ -29,8 +29,8 @@ double OthersShare(const FatTreeLevel& level) {
 
 double LevelBytesPerSecond(const FatTreeLevel& level) { return level.child_count * level.child_bytes_per_second; }
 
-double NodeBytesPerSecond(int32_t switch_count, int32_t ports_per_switch, double port_bytes_per_second, int32_t gpu_count,
-                          double gpu_bytes_per_second) {
+double NodeBytesPerSecond(int32_t switch_count, int32_t ports_per_switch, double port_bytes_per_second,
+                          int32_t gpu_count, double gpu_bytes_per_second) {
   return std::min(static_cast<double>(switch_count) * ports_per_switch * port_bytes_per_second,
                   gpu_count * gpu_bytes_per_second);
 }
@@ -55,9 +55,8 @@ FatTreeTime FatTreeGather(absl::Span<const FatTreeLevel> levels, double bytes) {
 }
 
 FatTreeTime FatTreeInNetworkAllReduce(absl::Span<const FatTreeLevel> levels, double bytes) {
-  return Slowest(levels, [&](size_t i) {
-    return levels[i].child_count > 1 ? bytes / levels[i].child_bytes_per_second : 0;
-  });
+  return Slowest(levels,
+                 [&](size_t i) { return levels[i].child_count > 1 ? bytes / levels[i].child_bytes_per_second : 0; });
 }
 
 FatTreeTime FatTreeGatherOfSharded(absl::Span<const FatTreeLevel> levels, double bytes, int64_t inner_shards) {
@@ -68,8 +67,8 @@ FatTreeTime FatTreeGatherOfSharded(absl::Span<const FatTreeLevel> levels, double
   });
 }
 
-TwoLevelTime TwoLevelGatherOfSharded(double bytes, int64_t inner_shards, int32_t domain_size, double chip_bytes_per_second,
-                                     double domain_bytes_per_second) {
+TwoLevelTime TwoLevelGatherOfSharded(double bytes, int64_t inner_shards, int32_t domain_size,
+                                     double chip_bytes_per_second, double domain_bytes_per_second) {
   const double shards = static_cast<double>(inner_shards);
   const double domain = domain_size;
   return {bytes / (chip_bytes_per_second * std::min(shards, domain)),

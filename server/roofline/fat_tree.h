@@ -1,5 +1,5 @@
-// Levels of switches as the book draws them (node, leaf, spine): what each level lets through, and what a collective over
-// the whole tree costs. "How To Scale Your Model", chapter 18.
+// Levels of switches as the book draws them (node, leaf, spine): what each level lets through, and what a collective
+// over the whole tree costs. "How To Scale Your Model", chapter 18.
 #ifndef SLICEPLAN_SERVER_ROOFLINE_FAT_TREE_H_
 #define SLICEPLAN_SERVER_ROOFLINE_FAT_TREE_H_
 
@@ -11,15 +11,15 @@ namespace sliceplan::roofline {
 
 // One level, from the GPUs upwards. All figures positive.
 struct FatTreeLevel {
-  int32_t child_count = 1;           // children under one switch of this level: 8 GPUs, 32 nodes, 4 scalable units
+  int32_t child_count = 1;            // children under one switch of this level: 8 GPUs, 32 nodes, 4 scalable units
   double child_bytes_per_second = 0;  // links of one child to this level, one way
 };
 
 // Bytes per second of all children of one unit of the level, one way: also the cable bandwidth into it.
 double LevelBytesPerSecond(const FatTreeLevel& level);
 // Ports and links may differ: the smaller of all switch ports and all GPUs' links.
-double NodeBytesPerSecond(int32_t switch_count, int32_t ports_per_switch, double port_bytes_per_second, int32_t gpu_count,
-                          double gpu_bytes_per_second);
+double NodeBytesPerSecond(int32_t switch_count, int32_t ports_per_switch, double port_bytes_per_second,
+                          int32_t gpu_count, double gpu_bytes_per_second);
 // Chips under one unit of level `index`.
 int64_t ChipsUnder(absl::Span<const FatTreeLevel> levels, size_t index);
 // The level's bandwidth as one chip sees it: a child's links shared by the chips under the child.
@@ -33,8 +33,8 @@ struct FatTreeTime {
   double seconds = 0;
   int32_t slowest_level = 0;  // ties go to the level nearest to the chips
 };
-// All-gather or reduce-scatter of an array over every chip of the tree: the slowest level. An all-reduce takes twice that,
-// or, reduced inside the switches, InNetworkAllReduce.
+// All-gather or reduce-scatter of an array over every chip of the tree: the slowest level. An all-reduce takes twice
+// that, or, reduced inside the switches, InNetworkAllReduce.
 FatTreeTime FatTreeGather(absl::Span<const FatTreeLevel> levels, double bytes);
 // All-reduce with reduction in the switches: each child sends its array up and receives the sum. No (n - 1) / n.
 FatTreeTime FatTreeInNetworkAllReduce(absl::Span<const FatTreeLevel> levels, double bytes);
@@ -51,13 +51,14 @@ struct TwoLevelTime {
   double outside_seconds = 0;
   double Seconds() const { return inside_seconds > outside_seconds ? inside_seconds : outside_seconds; }
 };
-TwoLevelTime TwoLevelGatherOfSharded(double bytes, int64_t inner_shards, int32_t domain_size, double chip_bytes_per_second,
-                                     double domain_bytes_per_second);
+TwoLevelTime TwoLevelGatherOfSharded(double bytes, int64_t inner_shards, int32_t domain_size,
+                                     double chip_bytes_per_second, double domain_bytes_per_second);
 
 // All-to-all of bytes held by all n chips of a domain: bytes x (n - 1) / (n^2 x chip rate), times the share not empty.
 double DomainAllToAllSeconds(double bytes, int32_t domain_size, double chip_bytes_per_second, double fill_ratio = 1);
 // The book's limit of it: bytes / (n x chip rate).
-double LargeDomainAllToAllSeconds(double bytes, int32_t domain_size, double chip_bytes_per_second, double fill_ratio = 1);
+double LargeDomainAllToAllSeconds(double bytes, int32_t domain_size, double chip_bytes_per_second,
+                                  double fill_ratio = 1);
 // All-to-all of top-k routing over `shard_count` chips of domains of S: bytes x (Z - S) / (Z x domain rate) x
 // min(S k / Z, 1), because a token visits a domain once. 0 when the shards fit one domain.
 double ExpertAllToAllSeconds(double bytes, double shard_count, double domain_size, double choices_per_token,

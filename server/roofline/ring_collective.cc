@@ -47,7 +47,8 @@ double LatencyBoundShardBytes(double link_bytes_per_second, double hop_seconds) 
   return link_bytes_per_second * hop_seconds;
 }
 
-double PointToPointSeconds(double bytes, int64_t hops, int port_count, double link_bytes_per_second, double hop_seconds) {
+double PointToPointSeconds(double bytes, int64_t hops, int port_count, double link_bytes_per_second,
+                           double hop_seconds) {
   return static_cast<double>(hops) * hop_seconds + bytes / (port_count * link_bytes_per_second);
 }
 
@@ -60,7 +61,8 @@ int64_t HopsBetween(absl::Span<const hardware::TorusAxis> axes, absl::Span<const
   return hops;
 }
 
-int PortsTowards(absl::Span<const hardware::TorusAxis> axes, absl::Span<const int32_t> from, absl::Span<const int32_t> to) {
+int PortsTowards(absl::Span<const hardware::TorusAxis> axes, absl::Span<const int32_t> from,
+                 absl::Span<const int32_t> to) {
   int ports = 0;
   for (size_t i = 0; i < std::min({axes.size(), from.size(), to.size()}); ++i) {
     const Distance distance = DistanceOnAxis(axes[i], from[i], to[i]);

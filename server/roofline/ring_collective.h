@@ -30,19 +30,22 @@ double HopByHopSeconds(int64_t hops, double shard_bytes, double link_bytes_per_s
 double LatencyBoundShardBytes(double link_bytes_per_second, double hop_seconds);
 
 // One message between two chips: the first byte after `hops` latencies, the rest through `port_count` links at once.
-double PointToPointSeconds(double bytes, int64_t hops, int port_count, double link_bytes_per_second, double hop_seconds);
+double PointToPointSeconds(double bytes, int64_t hops, int port_count, double link_bytes_per_second,
+                           double hop_seconds);
 // Shortest way between two chips, wrap links used. Coordinates within the axes, one per axis.
 int64_t HopsBetween(absl::Span<const hardware::TorusAxis> axes, absl::Span<const int32_t> from,
                     absl::Span<const int32_t> to);
-// Links by which the first chip can send towards the second along shortest ways at once: one per axis in which they differ,
-// two where both ways round are equally long.
-int PortsTowards(absl::Span<const hardware::TorusAxis> axes, absl::Span<const int32_t> from, absl::Span<const int32_t> to);
+// Links by which the first chip can send towards the second along shortest ways at once: one per axis in which they
+// differ, two where both ways round are equally long.
+int PortsTowards(absl::Span<const hardware::TorusAxis> axes, absl::Span<const int32_t> from,
+                 absl::Span<const int32_t> to);
 
 // Bytes (or elements) over the busiest directed link of a ring of `size` chips, `total` = the full array.
 double OneWayGatherLinkLoad(double total, int32_t size);    // (n - 1) / n x total
 double TwoWayGatherLinkLoad(double total);                  // total / 2, large-ring limit
 double OneWayAllToAllLinkLoad(double total, int32_t size);  // half of the all-gather's
-// Shortest ways, even size, the message to the opposite chip whole in one direction: total / n^2 x (n / 2)(n / 2 + 1) / 2.
+// Shortest ways, even size, the message to the opposite chip whole in one direction:
+// total / n^2 x (n / 2)(n / 2 + 1) / 2.
 double TwoWayAllToAllLinkLoad(double total, int32_t size);
 
 }  // namespace sliceplan::roofline

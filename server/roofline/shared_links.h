@@ -18,9 +18,9 @@ struct RunningCollective {
 // Whether the groups have pieces on one physical axis of the torus.
 bool ShareTorusLinks(const hardware::Group& a, const hardware::Group& b);
 
-// Seconds until both are done: the loads of every network that both use added (links of a torus: only when they share an
-// axis), then the slowest network, never less than the longer latency. Exact for an outer and an inner part of one ring;
-// on a line the peaks lie on different links and the sum is up to a fifth too high.
+// Seconds until both are done: the loads of every network that both use added (links of a torus: only when they share
+// an axis), then the slowest network, never less than the longer latency. Exact for an outer and an inner part of one
+// ring; on a line the peaks lie on different links and the sum is up to a fifth too high.
 double ConcurrentSeconds(const hardware::Slice& slice, const RunningCollective& a, const RunningCollective& b);
 
 }  // namespace sliceplan::roofline

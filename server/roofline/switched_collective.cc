@@ -51,8 +51,8 @@ absl::Status BlocksOf(int64_t gpu_count, absl::Span<const GroupPiece> pieces, Bl
   for (size_t i = 1; i < blocks.size(); ++i) {
     if (blocks[i].stride % blocks[kept].Cell() != 0) {
       return absl::InvalidArgumentError(absl::StrCat("two pieces overlap: factor ", blocks[kept].factor, " x stride ",
-                                                     blocks[kept].stride, " and factor ", blocks[i].factor, " x stride ",
-                                                     blocks[i].stride));
+                                                     blocks[kept].stride, " and factor ", blocks[i].factor,
+                                                     " x stride ", blocks[i].stride));
     }
     if (blocks[i].stride == blocks[kept].Cell()) {
       blocks[kept].factor *= blocks[i].factor;
@@ -64,7 +64,7 @@ absl::Status BlocksOf(int64_t gpu_count, absl::Span<const GroupPiece> pieces, Bl
   return absl::OkStatus();
 }
 
-// Members of one group inside a domain when every block nests in the domain or starts at its edge; 0 when one straddles.
+// Members of one group inside a domain when every block nests in the domain or starts at its edge; 0: one straddles.
 int64_t AlignedMembers(const Blocks& blocks, int64_t domain_size) {
   int64_t members = 1;
   for (const Block& block : blocks) {
@@ -152,7 +152,8 @@ void CountStraddling(const Blocks& blocks, int64_t gpu_count, int64_t domain_siz
     occupancy.groups_per_gpu = std::max(occupancy.groups_per_gpu, static_cast<double>(count.groups) / gpus);
     occupancy.local_share = std::min(occupancy.local_share, count.squares / gpus / occupancy.members);
   };
-  for (int64_t first = 0; first < end; first += domain_size) count_domain(first, std::min(first + domain_size, gpu_count));
+  for (int64_t first = 0; first < end; first += domain_size)
+    count_domain(first, std::min(first + domain_size, gpu_count));
   const int64_t rest = gpu_count % domain_size;
   if (rest != 0) count_domain(gpu_count - rest, gpu_count);
 }
@@ -186,7 +187,8 @@ absl::Status OccupancyOf(int64_t gpu_count, int32_t domain_size, absl::Span<cons
   return absl::OkStatus();
 }
 
-SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occupancy, const CollectiveOptions& options) {
+SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occupancy,
+                                const CollectiveOptions& options) {
   const double n = occupancy.members;
   const double r = occupancy.members_per_domain;
   SwitchedCost cost;
@@ -212,7 +214,8 @@ SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occu
       break;
     case CollectiveKind::kAllToAll:
       cost.scale_up_units = (r - 1) / (n * (options.rail_only_network ? r : n)) * options.all_to_all_fill_ratio;
-      cost.scale_out_units = occupancy.leaves_domain ? (1 - occupancy.local_share) / n * options.all_to_all_fill_ratio : 0;
+      cost.scale_out_units =
+          occupancy.leaves_domain ? (1 - occupancy.local_share) / n * options.all_to_all_fill_ratio : 0;
       break;
     case CollectiveKind::kCollectivePermute:
       // A chip's message leaves the domain through the chip's own share of the network.

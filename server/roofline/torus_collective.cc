@@ -42,7 +42,8 @@ absl::Status TwistOf(absl::Span<const TorusAxis> axes, Twist& twist) {
     all_wrap = all_wrap && RingsShut(axis);
   }
   twist.short_size = shortest;
-  bool legal = all_wrap && axes.size() >= 2 && axes.size() <= 3 && shortest >= kSmallestTwistedAxis && shortest % 2 == 0;
+  bool legal =
+      all_wrap && axes.size() >= 2 && axes.size() <= 3 && shortest >= kSmallestTwistedAxis && shortest % 2 == 0;
   for (const TorusAxis& axis : axes) {
     if (axis.size == shortest) {
       ++twist.short_count;
@@ -54,12 +55,14 @@ absl::Status TwistOf(absl::Span<const TorusAxis> axes, Twist& twist) {
   }
   if (legal && twist.long_count > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "a twisted torus has the shape k x 2k, k x k x 2k or k x 2k x 2k with k even, at least 4, and every axis wrapping");
+      "a twisted torus has the shape k x 2k, k x k x 2k or k x 2k x 2k with k even, at least 4, and every axis "
+      "wrapping");
 }
 
 absl::Status CheckPiece(const GroupPiece& piece, absl::Span<const TorusAxis> axes) {
   if (piece.axis < 0 || static_cast<size_t>(piece.axis) >= axes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("axis ", piece.axis, " is outside the ", axes.size(), " axes of the slice"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("axis ", piece.axis, " is outside the ", axes.size(), " axes of the slice"));
   }
   if (piece.factor < 1 || piece.stride < 1) {
     return absl::InvalidArgumentError(
@@ -90,9 +93,9 @@ absl::Status MergeAxis(absl::Span<const GroupPiece> pieces, int32_t axis, AxisPi
       merged.outer_factor = piece.factor;
       merged.outer_stride = piece.stride;
     } else if (piece.stride % merged.Cell() != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("two pieces of axis ", axis, " overlap: factor ", merged.outer_factor,
-                                                     " x stride ", merged.outer_stride, " and factor ", piece.factor,
-                                                     " x stride ", piece.stride));
+      return absl::InvalidArgumentError(absl::StrCat("two pieces of axis ", axis, " overlap: factor ",
+                                                     merged.outer_factor, " x stride ", merged.outer_stride,
+                                                     " and factor ", piece.factor, " x stride ", piece.stride));
     } else if (piece.stride == merged.Cell()) {
       merged.outer_factor *= piece.factor;
     } else {
@@ -140,8 +143,8 @@ void FillSpan(const AxisPieces& pieces, int64_t size, bool closing, AxisSpan& sp
   }
 }
 
-// Largest over the non-empty subsets of the axes of (members - 1) / sum of `width`: an axis that is crossed too expensively
-// sets the time alone.
+// Largest over the non-empty subsets of the axes of (members - 1) / sum of `width`: an axis that is crossed too
+// expensively sets the time alone.
 double LargestCut(const AxisSpans& spans, double AxisSpan::*width) {
   double largest = 0;
   for (unsigned subset = 1; subset < 1u << spans.count; ++subset) {
@@ -157,7 +160,8 @@ double LargestCut(const AxisSpans& spans, double AxisSpan::*width) {
   return largest;
 }
 
-bool IsWholeTwistedTorus(absl::Span<const TorusAxis> axes, const Twist& twist, const AxisSpans& spans, int& short_count) {
+bool IsWholeTwistedTorus(absl::Span<const TorusAxis> axes, const Twist& twist, const AxisSpans& spans,
+                         int& short_count) {
   short_count = 0;
   int long_count = 0;
   for (int i = 0; i < spans.count; ++i) {
@@ -237,9 +241,7 @@ TorusCost TorusCollective(CollectiveKind kind, absl::Span<const TorusAxis> axes,
 
   switch (kind) {
     case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-      cost.units = LargestCut(spans, &AxisSpan::half_axes) / spans.members;
-      break;
+    case CollectiveKind::kReduceScatter: cost.units = LargestCut(spans, &AxisSpan::half_axes) / spans.members; break;
     case CollectiveKind::kAllReduce:
       cost.hops *= 2;
       cost.units = options.optimal_all_reduce ? LargestCut(spans, &AxisSpan::reduce_axes) / spans.members

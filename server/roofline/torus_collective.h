@@ -20,17 +20,17 @@ inline constexpr int kMaxGroupPieces = 64;
 struct AxisSpan {
   int32_t axis = 0;
   double members = 1;
-  double gather = 0;        // all-gather along this axis alone
-  double half_axes = 0;     // (members - 1) / gather: links per chip into a cell; a whole ring has 2, a whole line 1
-  double reduce_axes = 0;   // the same for an optimal all-reduce: 1 for a whole ring
-  double exchange = 0;      // all-to-all
+  double gather = 0;       // all-gather along this axis alone
+  double half_axes = 0;    // (members - 1) / gather: links per chip into a cell; a whole ring has 2, a whole line 1
+  double reduce_axes = 0;  // the same for an optimal all-reduce: 1 for a whole ring
+  double exchange = 0;     // all-to-all
   // Permute, in units of (chip bytes / link rate): shortest routes, and with the long way round.
   double permute = 0;
   double permute_optimum = 0;
   int64_t gather_hops = 0;
   int64_t permute_hops = 0;
-  bool closing = false;     // the outermost member reaches the first one over a wrap link
-  bool whole = false;       // every chip of the axis
+  bool closing = false;  // the outermost member reaches the first one over a wrap link
+  bool whole = false;    // every chip of the axis
 };
 
 // The spans of a group, in the order of the physical axes. Fixed storage: a law needs no allocation.
@@ -43,8 +43,8 @@ struct AxisSpans {
 
 // Checks the pieces and merges those that continue each other on one axis. INVALID_ARGUMENT: axis out of range, factor
 // or stride below 1, factor x stride does not divide the axis, pieces overlap, more than kMaxTorusAxes axes or
-// kMaxGroupPieces pieces, or `twisted` on a shape that has no twisted form (k x 2k, k x k x 2k, k x 2k x 2k with k even and
-// at least 4, all axes wrapping).
+// kMaxGroupPieces pieces, or `twisted` on a shape that has no twisted form (k x 2k, k x k x 2k, k x 2k x 2k with k even
+// and at least 4, all axes wrapping).
 absl::Status SpansOf(absl::Span<const hardware::TorusAxis> axes, bool twisted,
                      absl::Span<const hardware::GroupPiece> pieces, AxisSpans& spans);
 

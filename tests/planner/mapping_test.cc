@@ -95,7 +95,8 @@ void AllOrders(int32_t size, std::vector<std::pair<LogicalAxis, int32_t>>& seque
     return;
   }
   for (LogicalAxis axis : kLogicalAxes) {
-    if (std::any_of(sequence.begin(), sequence.end(), [axis](const auto& taken) { return taken.first == axis; })) continue;
+    if (std::any_of(sequence.begin(), sequence.end(), [axis](const auto& taken) { return taken.first == axis; }))
+      continue;
     for (int32_t factor = 2; factor <= size; ++factor) {
       if (size % factor != 0) continue;
       sequence.emplace_back(axis, factor);
@@ -165,10 +166,11 @@ void ExpectBijective(const MappedAxes& mapped, const AxisDegrees& degrees) {
   }
 }
 
-const TorusAxis kRing4{4, true}, kRing8{8, true}, kRing12{12, true}, kRing16{16, true}, kLine2{2, false}, kLine4{4, false},
-    kLine6{6, false};
+const TorusAxis kRing4{4, true}, kRing8{8, true}, kRing12{12, true}, kRing16{16, true}, kLine2{2, false},
+    kLine4{4, false}, kLine6{6, false};
 constexpr LogicalAxis kData = LogicalAxis::kData, kFsdp = LogicalAxis::kFsdp, kTensor = LogicalAxis::kTensor,
-                      kContext = LogicalAxis::kContext, kExpert = LogicalAxis::kExpert, kPipeline = LogicalAxis::kPipeline;
+                      kContext = LogicalAxis::kContext, kExpert = LogicalAxis::kExpert,
+                      kPipeline = LogicalAxis::kPipeline;
 
 struct SmallTorus {
   const char* name;
@@ -214,7 +216,8 @@ TEST(EnumerateMappings, WholeAxesInTheUsualOrderComeFirst) {
   const MappingList list = EnumerateMappings(cube, Degrees({{kFsdp, 256}, {kTensor, 16}}), AxisDegrees{}, false);
   ASSERT_FALSE(list.mappings.empty());
   EXPECT_EQ(ClassOf(TextOf(list.mappings[0])), "16r: fsdp16 | 16r: fsdp16 | 16r: tensor16 | ");
-  const MappingList split = EnumerateMappings(Torus({kRing16}), Degrees({{kFsdp, 2}, {kTensor, 4}, {kData, 2}}), {}, false);
+  const MappingList split =
+      EnumerateMappings(Torus({kRing16}), Degrees({{kFsdp, 2}, {kTensor, 4}, {kData, 2}}), {}, false);
   EXPECT_EQ(ClassOf(TextOf(split.mappings[0])), "16r: tensor4 fsdp2 data2 | ");
   EXPECT_EQ(ClassOf(TextOf(split.mappings[1])), "16r: data2 fsdp2 tensor4 | ");
 }
@@ -266,7 +269,8 @@ TEST(EnumerateMappings, IdleChipsLeaveABlock) {
   for (const MappedAxes& mapped : list.mappings) {
     ExpectBijective(mapped, degrees);
     // 32 of 64 chips: 4 x 4 x 2 whichever axis is halved, and the half is a line.
-    EXPECT_EQ(std::count_if(mapped.block.begin(), mapped.block.end(), [](const TorusAxis& axis) { return axis.wraps; }), 2);
+    EXPECT_EQ(std::count_if(mapped.block.begin(), mapped.block.end(), [](const TorusAxis& axis) { return axis.wraps; }),
+              2);
   }
   // 3 of 4 chips of an axis, 7 of none.
   EXPECT_FALSE(EnumerateMappings(slice, Degrees({{kTensor, 3}}), {}, true).mappings.empty());
@@ -452,14 +456,22 @@ TEST(CheckMapping, FindsEveryMistake) {
       {"right_split", {{kTensor, 0, 2, 1}, {kFsdp, 0, 2, 2}, {kTensor, 1, 2, 1}, {kFsdp, 1, 8, 2}}, false, {}},
       {"right_adjacent", {{kTensor, 0, 4, 1}, {kFsdp, 1, 4, 1}, {kFsdp, 1, 4, 4}}, false, {}},
       {"right_with_ones", {{kTensor, 0, 4, 1}, {kFsdp, 1, 16, 1}, {kData, 1, 1, 1}}, false, {}},
-      {"axis", {{kTensor, 2, 4, 1}, {kFsdp, -1, 16, 1}}, false,
+      {"axis",
+       {{kTensor, 2, 4, 1}, {kFsdp, -1, 16, 1}},
+       false,
        {"parallelism.mapping[0].physical_axis", "parallelism.mapping[1].physical_axis"}},
-      {"factor", {{kTensor, 0, 3, 1}, {kFsdp, 1, 0, 1}}, false, {"parallelism.mapping[0].factor", "parallelism.mapping[1].factor"}},
+      {"factor",
+       {{kTensor, 0, 3, 1}, {kFsdp, 1, 0, 1}},
+       false,
+       {"parallelism.mapping[0].factor", "parallelism.mapping[1].factor"}},
       {"stride", {{kTensor, 0, 4, 0}}, false, {"parallelism.mapping[0].stride"}},
       {"too_long", {{kTensor, 0, 4, 2}}, false, {"parallelism.mapping[0].factor"}},
       {"too_long_idle", {{kTensor, 0, 8, 1}}, true, {"parallelism.mapping[0].factor"}},
       {"overlap", {{kTensor, 0, 4, 1}, {kFsdp, 0, 2, 2}, {kFsdp, 1, 16, 1}}, false, {"parallelism.mapping[1].stride"}},
-      {"same_twice", {{kTensor, 0, 4, 1}, {kTensor, 0, 4, 1}, {kFsdp, 1, 16, 1}}, false, {"parallelism.mapping[1].stride"}},
+      {"same_twice",
+       {{kTensor, 0, 4, 1}, {kTensor, 0, 4, 1}, {kFsdp, 1, 16, 1}},
+       false,
+       {"parallelism.mapping[1].stride"}},
       {"gap", {{kTensor, 0, 2, 2}, {kFsdp, 1, 16, 1}}, false, {"parallelism.mapping[0].stride"}},
       {"incomplete", {{kTensor, 0, 2, 1}, {kFsdp, 1, 16, 1}}, false, {"parallelism.mapping"}},
       {"wrong_degree", {{kTensor, 1, 16, 1}, {kFsdp, 0, 4, 1}}, false, {"parallelism.mapping", "parallelism.mapping"}},

@@ -66,7 +66,8 @@ double Units(CollectiveKind kind, const Slice& slice, const Group& group, const 
   return Law(kind, slice, group, options).ici_seconds_per_byte * *slice.accelerator.ici_link_bytes_per_second;
 }
 
-const TorusAxis kRing4{4, true}, kRing8{8, true}, kRing16{16, true}, kLine2{2, false}, kLine4{4, false}, kLine8{8, false};
+const TorusAxis kRing4{4, true}, kRing8{8, true}, kRing16{16, true}, kLine2{2, false}, kLine4{4, false},
+    kLine8{8, false};
 
 struct WorkedCase {
   const char* name;
@@ -83,25 +84,50 @@ const WorkedCase kWorked[] = {
     {"inner_4x2_block", {kRing16, kRing16}, {{0, 4, 1}, {1, 2, 1}}, 7.0 / 16, 7.0 / 8, 7.0 / 8 / 1.25, 1.0 / 8},
     {"middle_factor", {kRing16, kRing16}, {{0, 4, 2}}, 3.0 / 2, 3, 2, 1.0 / 2},
     {"outer_pair", {kRing16, kRing16}, {{0, 2, 8}}, 2, 4, 4, 1},
-    {"whole_and_outer_pair", {kRing16, kRing16}, {{0, 16, 1}, {1, 2, 8}}, 31.0 / 32 / 2.25, 31.0 / 16 / 2.25,
-     31.0 / 32 / (1 + 1.0 / 8), 1.0 / 16},
-    {"whole_and_inner_pair", {kRing16, kRing16}, {{0, 16, 1}, {1, 2, 1}}, 31.0 / 32 / 3, 31.0 / 16 / 3, 31.0 / 32 / 1.5,
+    {"whole_and_outer_pair",
+     {kRing16, kRing16},
+     {{0, 16, 1}, {1, 2, 8}},
+     31.0 / 32 / 2.25,
+     31.0 / 16 / 2.25,
+     31.0 / 32 / (1 + 1.0 / 8),
+     1.0 / 16},
+    {"whole_and_inner_pair",
+     {kRing16, kRing16},
+     {{0, 16, 1}, {1, 2, 1}},
+     31.0 / 32 / 3,
+     31.0 / 16 / 3,
+     31.0 / 32 / 1.5,
      2.0 / 32},
     // The far pair alone takes (2 - 1) / (2 / 8) / 4, more than both axes together.
     {"subset_binds", {kRing4, kRing16}, {{0, 2, 1}, {1, 2, 8}}, 1, 2, 2, 1.0 / 2},
-    {"line_and_ring", {kLine8, kRing16}, {{0, 8, 1}, {1, 16, 1}}, 127.0 / 128 / 3, 127.0 / 64 / 3,
-     127.0 / 128 / (7.0 / 8 + 1), 2.0 / 128},
+    {"line_and_ring",
+     {kLine8, kRing16},
+     {{0, 8, 1}, {1, 16, 1}},
+     127.0 / 128 / 3,
+     127.0 / 64 / 3,
+     127.0 / 128 / (7.0 / 8 + 1),
+     2.0 / 128},
     {"mesh_4x4", {kLine4, kLine4}, {{0, 4, 1}, {1, 4, 1}}, 15.0 / 16 / 2, 15.0 / 16, 15.0 / 16 / 1.5, 1.0 / 16},
     {"mesh_2x4", {kLine2, kLine4}, {{0, 2, 1}, {1, 4, 1}}, 7.0 / 16, 7.0 / 8, 7.0 / 8 / 1.25, 1.0 / 8},
-    {"three_rings", {kRing4, kRing4, kRing8}, {{0, 4, 1}, {1, 4, 1}, {2, 8, 1}}, 127.0 / 128 / 6, 127.0 / 64 / 6,
-     127.0 / 128 / 3, 1.0 / 128},
+    {"three_rings",
+     {kRing4, kRing4, kRing8},
+     {{0, 4, 1}, {1, 4, 1}, {2, 8, 1}},
+     127.0 / 128 / 6,
+     127.0 / 64 / 6,
+     127.0 / 128 / 3,
+     1.0 / 128},
     // Adjacent factors are one piece.
     {"adjacent_factors_merge", {kRing16}, {{0, 4, 4}, {0, 4, 1}}, 15.0 / 32, 15.0 / 16, 15.0 / 16, 1.0 / 8},
     // {0,1,4,5}: span 5 on a line; on a closed ring the outer piece halves, 4 / 2 + 1.
     {"gap_on_line", {kLine8}, {{0, 2, 4}, {0, 2, 1}}, 5.0 / 4, 5.0 / 2, 5.0 / 2, 8.0 / 4 / 4},
     {"gap_on_ring", {kRing8}, {{0, 2, 4}, {0, 2, 1}}, 3.0 / 4, 3.0 / 2, 3.0 / 2, 8.0 / 4 / 8},
     // A pair of pieces beside another axis: half-axes 3 / 3 and 2.
-    {"gap_and_ring", {kRing8, kRing4}, {{0, 2, 4}, {0, 2, 1}, {1, 4, 1}}, 15.0 / 16 / 3, 15.0 / 8 / 3, 15.0 / 8 / 3,
+    {"gap_and_ring",
+     {kRing8, kRing4},
+     {{0, 2, 4}, {0, 2, 1}, {1, 4, 1}},
+     15.0 / 16 / 3,
+     15.0 / 8 / 3,
+     15.0 / 8 / 3,
      1.0 / 16},
 };
 
@@ -141,7 +167,8 @@ TEST(CollectiveLaw, SwappingAxesAndListingOrderChangeNothing) {
     const Slice turned = Torus({worked.axes[1], worked.axes[0]});
     for (CollectiveKind kind : kAllKinds) {
       const CollectiveLaw law = Law(kind, Torus(worked.axes), Pieces(worked.pieces));
-      EXPECT_DOUBLE_EQ(law.ici_seconds_per_byte, Law(kind, turned, Pieces(swapped)).ici_seconds_per_byte) << worked.name;
+      EXPECT_DOUBLE_EQ(law.ici_seconds_per_byte, Law(kind, turned, Pieces(swapped)).ici_seconds_per_byte)
+          << worked.name;
       EXPECT_EQ(law.hops, Law(kind, turned, Pieces(swapped)).hops) << worked.name;
       EXPECT_DOUBLE_EQ(law.ici_seconds_per_byte, Law(kind, Torus(worked.axes), Pieces(reversed)).ici_seconds_per_byte);
     }
@@ -249,7 +276,8 @@ TEST(RaggedAllToAll, SendsItsShare) {
   const Group group = Pieces({{0, 16, 1}});
   EXPECT_DOUBLE_EQ(Units(CollectiveKind::kAllToAll, slice, group, ragged),
                    0.25 * Units(CollectiveKind::kAllToAll, slice, group));
-  EXPECT_DOUBLE_EQ(Units(CollectiveKind::kAllGather, slice, group, ragged), Units(CollectiveKind::kAllGather, slice, group));
+  EXPECT_DOUBLE_EQ(Units(CollectiveKind::kAllGather, slice, group, ragged),
+                   Units(CollectiveKind::kAllGather, slice, group));
   ragged.all_to_all_fill_ratio = std::nan("");
   EXPECT_EQ(LawOf(CollectiveKind::kAllToAll, slice, group, ragged).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -259,7 +287,8 @@ TEST(SwitchedSystems, InNetworkReduction) {
   CollectiveOptions sharp;
   sharp.in_network_reduction = true;
   const Slice slice = Switched(64, 8);
-  EXPECT_DOUBLE_EQ(Law(CollectiveKind::kAllReduce, slice, Pieces({{0, 8, 1}}), sharp).scale_up_seconds_per_byte, 1 / 450e9);
+  EXPECT_DOUBLE_EQ(Law(CollectiveKind::kAllReduce, slice, Pieces({{0, 8, 1}}), sharp).scale_up_seconds_per_byte,
+                   1 / 450e9);
   const CollectiveLaw all = Law(CollectiveKind::kAllReduce, slice, Pieces({{0, 64, 1}}), sharp);
   EXPECT_DOUBLE_EQ(all.scale_out_seconds_per_byte, 1 / 400e9);
   // Two members save nothing.
@@ -309,11 +338,16 @@ TEST(SwitchedSystems, StraddlingGroupsAreCountedExactly) {
     int32_t domain;
     std::vector<GroupPiece> pieces;
   };
-  const Layout layouts[] = {{144, 72, {{0, 16, 1}}},          {144, 72, {{0, 9, 16}}},
-                            {288, 72, {{0, 32, 9}}},          {24, 8, {{0, 12, 1}}},
-                            {24, 8, {{0, 2, 12}}},            {24, 8, {{0, 3, 4}}},
-                            {60, 8, {{0, 5, 3}}},             {36, 6, {{0, 3, 12}, {0, 4, 1}}},
-                            {48, 8, {{0, 2, 24}, {0, 3, 4}}}, {64, 8, {{0, 4, 16}, {0, 4, 2}}}};
+  const Layout layouts[] = {{144, 72, {{0, 16, 1}}},
+                            {144, 72, {{0, 9, 16}}},
+                            {288, 72, {{0, 32, 9}}},
+                            {24, 8, {{0, 12, 1}}},
+                            {24, 8, {{0, 2, 12}}},
+                            {24, 8, {{0, 3, 4}}},
+                            {60, 8, {{0, 5, 3}}},
+                            {36, 6, {{0, 3, 12}, {0, 4, 1}}},
+                            {48, 8, {{0, 2, 24}, {0, 3, 4}}},
+                            {64, 8, {{0, 4, 16}, {0, 4, 2}}}};
   for (const Layout& layout : layouts) {
     const Slice slice = Switched(layout.gpus, layout.domain);
     const Counted counted = CountDomainIngress(layout.gpus, layout.domain, layout.pieces);
@@ -381,14 +415,17 @@ TEST(CollectiveErrors, SayWhatIsWrong) {
   const Refusal refusals[] = {
       {"axis", Torus({kRing4}), Pieces({{1, 4, 1}}), absl::StatusCode::kInvalidArgument, "axis 1"},
       {"negative_axis", Torus({kRing4}), Pieces({{-1, 4, 1}}), absl::StatusCode::kInvalidArgument, "axis -1"},
-      {"factor", Torus({kRing4}), Pieces({{0, 3, 1}}), absl::StatusCode::kInvalidArgument, "does not divide axis 0 of size 4"},
+      {"factor", Torus({kRing4}), Pieces({{0, 3, 1}}), absl::StatusCode::kInvalidArgument,
+       "does not divide axis 0 of size 4"},
       {"stride", Torus({kRing4}), Pieces({{0, 2, 4}}), absl::StatusCode::kInvalidArgument, "does not divide"},
       {"zero", Torus({kRing4}), Pieces({{0, 0, 1}}), absl::StatusCode::kInvalidArgument, "at least 1"},
-      {"overflow", Torus({kRing4}), Pieces({{0, 1 << 30, 1 << 30}}), absl::StatusCode::kInvalidArgument, "does not divide"},
+      {"overflow", Torus({kRing4}), Pieces({{0, 1 << 30, 1 << 30}}), absl::StatusCode::kInvalidArgument,
+       "does not divide"},
       {"overlap", Torus({kRing16}), Pieces({{0, 4, 1}, {0, 2, 2}}), absl::StatusCode::kInvalidArgument, "overlap"},
       {"same_twice", Torus({kRing16}), Pieces({{0, 4, 1}, {0, 4, 1}}), absl::StatusCode::kInvalidArgument, "overlap"},
       {"pieces", Torus({kRing16}), Pieces(too_many), absl::StatusCode::kInvalidArgument, "at most 64"},
-      {"axes", Torus({kRing4, kRing4, kRing4, kRing4, kRing4}), Pieces({}), absl::StatusCode::kInvalidArgument, "5 axes"},
+      {"axes", Torus({kRing4, kRing4, kRing4, kRing4, kRing4}), Pieces({}), absl::StatusCode::kInvalidArgument,
+       "5 axes"},
       {"slices", Torus({kRing4}), Pieces({}, 2), absl::StatusCode::kInvalidArgument, "2 slices"},
       {"no_slices", Torus({kRing4}), Pieces({}, 0), absl::StatusCode::kInvalidArgument, "0 slices"},
       {"links", no_links, Pieces({{0, 4, 1}}), absl::StatusCode::kFailedPrecondition, "ici_link_bytes_per_second"},

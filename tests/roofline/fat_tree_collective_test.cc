@@ -1,5 +1,5 @@
-// Fat trees, rings and messages as "How To Scale Your Model" has them; chapters 2, 3 and 18. Rows of the book's cases that
-// need these functions are compared in the book test; here: agreement with LawOf, and what the book leaves open.
+// Fat trees, rings and messages as "How To Scale Your Model" has them; chapters 2, 3 and 18. Rows of the book's cases
+// that need these functions are compared in the book test; here: agreement with LawOf, and what the book leaves open.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -51,7 +51,8 @@ TEST(FatTree, AgreesWithTheLawOfAGroup) {
     slice.chip_count = 8 * nodes;
     for (int64_t inner_shards : {1, 2, 4, 8}) {
       hardware::Group group;
-      group.pieces.push_back({0, static_cast<int32_t>(slice.chip_count / inner_shards), static_cast<int32_t>(inner_shards)});
+      group.pieces.push_back(
+          {0, static_cast<int32_t>(slice.chip_count / inner_shards), static_cast<int32_t>(inner_shards)});
       const CollectiveLaw law = *LawOf(CollectiveKind::kAllGather, slice, group);
       const std::vector<FatTreeLevel> levels = {{8, 450e9}, {nodes, 400e9}};
       // The group gathers its 1 / Y of the array; between nodes Y groups share the network, so Y cancels.
@@ -92,8 +93,8 @@ TEST(Rings, LongRingIsTheLimitOfTheLaw) {
   slice.chip_count = 4096;
   hardware::Group group;
   group.pieces.push_back({0, 4096, 1});
-  EXPECT_NEAR(LawOf(CollectiveKind::kAllGather, slice, group)->BandwidthSeconds(1e9), LongRingGatherSeconds(1e9, 1, 90e9),
-              1e-3 * LongRingGatherSeconds(1e9, 1, 90e9));
+  EXPECT_NEAR(LawOf(CollectiveKind::kAllGather, slice, group)->BandwidthSeconds(1e9),
+              LongRingGatherSeconds(1e9, 1, 90e9), 1e-3 * LongRingGatherSeconds(1e9, 1, 90e9));
   const int32_t sizes[] = {4096};
   EXPECT_DOUBLE_EQ(LawOf(CollectiveKind::kAllToAll, slice, group)->BandwidthSeconds(1e9),
                    LongRingAllToAllSeconds(1e9, sizes, 90e9));

@@ -61,7 +61,8 @@ bool IsPairOnRing(const json& row) {
   const json& outer = row["group"][0];
   if (outer["axis"] != row["group"][1]["axis"]) return false;
   const int axis = outer["axis"];
-  return row["wrap"][axis] && outer["factor"].get<int>() * outer["stride"].get<int>() == row["topology"][axis].get<int>();
+  return row["wrap"][axis] &&
+         outer["factor"].get<int>() * outer["stride"].get<int>() == row["topology"][axis].get<int>();
 }
 
 // Twists that no product has: Slice::twisted means that every short axis shifts every long one, twice as long.
@@ -145,7 +146,7 @@ CollectiveOptions Optimal() {
   return options;
 }
 
-#define EXPECT_CLOSE(actual, expected) EXPECT_NEAR(actual, expected, kRelative * std::abs(expected))
+#define EXPECT_CLOSE(actual, expected) EXPECT_NEAR(actual, expected, kRelative* std::abs(expected))
 
 class MeshCases : public testing::TestWithParam<MeshCase> {};
 
@@ -160,8 +161,9 @@ TEST_P(MeshCases, MatchTheLinkLevelSolution) {
   EXPECT_EQ(law.hops, row["hops"].get<int64_t>());
   if (kind == "torus" || kind == "twisted") {
     EXPECT_CLOSE(optimum.BandwidthSeconds(bytes), mesh_case.Number("seconds_bandwidth"));
-    const char* planned = all_reduce ? "seconds_rs_ag"
-                          : row["collective"] == "collective_permute" ? "seconds_min_hop" : "seconds_bandwidth";
+    const char* planned = all_reduce                                  ? "seconds_rs_ag"
+                          : row["collective"] == "collective_permute" ? "seconds_min_hop"
+                                                                      : "seconds_bandwidth";
     EXPECT_CLOSE(law.BandwidthSeconds(bytes), mesh_case.Number(planned));
     EXPECT_EQ(law.slowest_tier, Tier::kIci);
     EXPECT_DOUBLE_EQ(law.latency_seconds, static_cast<double>(law.hops) * 1e-6);
@@ -209,9 +211,9 @@ TEST(MeshCasesFile, EveryRowIsCompared) {
   EXPECT_EQ(CasesCompared(Comparison::kForeignTwist).size(), 4u);
 }
 
-// A permute over several pieces (row-major order) has no derived formula. The fastest piece alone is a lower bound, and in
-// these rows the linear programme reaches it, spreading the carries of the slower pieces over idle links. Shortest routes,
-// which we plan with, cannot spread: at worst 64/15 of that (8x16, pair at stride 4 of the line x whole ring).
+// A permute over several pieces (row-major order) has no derived formula. The fastest piece alone is a lower bound, and
+// in these rows the linear programme reaches it, spreading the carries of the slower pieces over idle links. Shortest
+// routes, which we plan with, cannot spread: at worst 64/15 of that (8x16, pair at stride 4 of the line x whole ring).
 TEST(MeshCasesFile, PermuteOverSeveralPiecesIsBounded) {
   for (const MeshCase& mesh_case : CasesCompared(Comparison::kPermuteOverSeveralPieces)) {
     SCOPED_TRACE(mesh_case.Id());
@@ -237,8 +239,8 @@ TEST(MeshCasesFile, PermuteOverAPairOfARingIsBounded) {
   }
 }
 
-// Twists that are not sold (one short axis of two; 4x4x12) cannot be asked for. Gathers over the whole slice do not depend
-// on the twist, so the plain torus answers them; an all-to-all without the twist is 1.5 and 2.2 times slower.
+// Twists that are not sold (one short axis of two; 4x4x12) cannot be asked for. Gathers over the whole slice do not
+// depend on the twist, so the plain torus answers them; an all-to-all without the twist is 1.5 and 2.2 times slower.
 TEST(MeshCasesFile, ForeignTwistsChangeNoGather) {
   for (const MeshCase& mesh_case : CasesCompared(Comparison::kForeignTwist)) {
     SCOPED_TRACE(mesh_case.Id());
