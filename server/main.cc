@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/catalog/catalog_store.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/handlers/engine.h"
 #include "server/rpc/handlers/register.h"
 #include "server/rpc/json_log.h"
@@ -86,5 +87,8 @@ int main(int argc, char** argv) {
   }
   sliceplan::rpc::BufferedSink sink(STDERR_FILENO);
   const JsonLog log(&sink, flags->log_level);
-  return Run(*flags, log, sink);
+  sliceplan::rpc::SendGrpcLogTo(&log);
+  const int status = Run(*flags, log, sink);
+  sliceplan::rpc::SendGrpcLogTo(nullptr);
+  return status;
 }

@@ -90,7 +90,7 @@ void CollectiveQuestion::Print(const Flags& flags, Report& report) const {
   const v1::AnalyzeCollectiveResponse& response = response_;
   report.Headline("", Tone::kPlain,
                   absl::StrCat(ChoiceName(request_.kind()), " of ", Bytes(static_cast<double>(request_.bytes())), ": ",
-                               Seconds(response.expected_seconds()), ", on ", SliceText(response.slice())));
+                               Seconds(response.expected_seconds()), " expected, on ", SliceText(response.slice())));
   report.Row("time", absl::StrCat(Seconds(response.seconds()), " at peak: the larger of bandwidth ",
                                   Seconds(response.bandwidth_seconds()), " and latency ",
                                   Seconds(response.latency_seconds()), " (", Plural(response.hops(), "hop"), ")"));

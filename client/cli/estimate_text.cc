@@ -116,7 +116,7 @@ void PrintWarnings(const google::protobuf::RepeatedPtrField<v1::Warning>& warnin
 }
 
 void PrintVersions(const std::string& engine_version, const std::string& catalog_version, Report& report) {
-  report.Section("");
+  report.EmptyLine();
   report.Sentence(absl::StrCat("engine ", engine_version, ", catalog ", catalog_version), Tone::kFaint);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/cli/choices.h"
 #include "client/cli/quantity.h"
 
@@ -127,6 +128,7 @@ void Flags::Custom(const std::string& flag, const std::string& field, const std:
   app_->add_option_function<std::string>(
           flag,
           [this, long_name, read = std::move(read)](const std::string& text) {
+            typed_.emplace_back(long_name, text);
             if (const absl::Status status = read(text); !status.ok()) {
               problems_.push_back(absl::StrCat(long_name, ": ", status.message()));
             }
@@ -134,6 +136,10 @@ void Flags::Custom(const std::string& flag, const std::string& field, const std:
           help)
       ->type_name(value_name)
       ->group(group_);
+}
+
+void Flags::Pairs(const std::string& flag, const std::string& field, const std::string& prefix) {
+  pairs_.push_back({field, flag, prefix});
 }
 
 void Flags::Switch(const std::string& flag, const std::string& help, std::function<void()> set) {
@@ -182,7 +188,20 @@ std::string Flags::ChangeAsFlag(const std::string& field, const std::string& val
     const std::string sets = absl::StartsWith(flag, "--no-") ? "false" : "true";
     return value == sets ? flag : absl::StrCat("without ", flag);
   }
+  for (const PairSyntax& pair : pairs_) {
+    absl::string_view name = field;
+    if (absl::ConsumePrefix(&name, pair.field) && absl::ConsumePrefix(&name, ".")) {
+      return absl::StrCat(pair.flag, " ", pair.prefix, name, "=", text);
+    }
+  }
   return absl::StrCat(field, " = ", text);
+}
+
+std::string Flags::Typed(const std::string& flag) const {
+  for (const auto& [known, text] : typed_) {
+    if (known == flag) return text;
+  }
+  return "";
 }
 
 }  // namespace sliceplan::cli

@@ -43,6 +43,9 @@ class Flags {
   // positional as well.
   void Custom(const std::string& flag, const std::string& field, const std::string& value_name, const std::string& help,
               Read read);
+  // In the syntax of `flag`, what lies under `field` is set by name=value, with `prefix` before the name: "dcn." for
+  // parallelism.dcn.
+  void Pairs(const std::string& flag, const std::string& field, const std::string& prefix);
   // A flag without a value.
   void Switch(const std::string& flag, const std::string& help, std::function<void()> set);
 
@@ -51,8 +54,12 @@ class Flags {
 
   // The flag that fills in `field` or what contains it; empty when there is none. "slice.override" is the longer match.
   std::string FlagFor(absl::string_view field) const;
-  // "--remat full" for a field that has a flag of its own, "workload.x = full" for another.
+  // "--remat full" for a field that has a flag of its own, "--parallelism tensor=8" for one that is set by name,
+  // "workload.x = full" for another.
   std::string ChangeAsFlag(const std::string& field, const std::string& value) const;
+
+  // What was typed for a flag with a syntax of its own; empty when it was not given.
+  std::string Typed(const std::string& flag) const;
 
   std::istream& in() const { return *in_; }
   // After parsing: what is wrong with the values given, "--sequence: ...", and which flags are missing.
@@ -68,6 +75,13 @@ class Flags {
   std::string group_ = "Options";
   // Field and flag.
   std::vector<std::pair<std::string, std::string>> fields_;
+  struct PairSyntax {
+    std::string field;
+    std::string flag;
+    std::string prefix;
+  };
+  std::vector<PairSyntax> pairs_;
+  std::vector<std::pair<std::string, std::string>> typed_;
   std::vector<std::string> required_;
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;

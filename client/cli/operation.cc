@@ -136,8 +136,8 @@ void OperationQuestion::AddFlags(Flags& flags) {
 void OperationQuestion::Print(const Flags& flags, Report& report) const {
   const v1::AnalyzeOperationResponse& response = response_;
   report.Headline("", Tone::kPlain,
-                  absl::StrCat(Seconds(response.expected_seconds()), ", bound by ", ResourceText(response.bound()),
-                               ", on ", SliceText(response.slice())));
+                  absl::StrCat(Seconds(response.expected_seconds()), " expected, bound by ",
+                               ResourceText(response.bound()), ", on ", SliceText(response.slice())));
   report.Row("time", absl::StrCat(Seconds(response.roofline_lower_seconds()), " with full overlap, ",
                                   Seconds(response.roofline_upper_seconds()), " with none"));
   report.Row("one chip",

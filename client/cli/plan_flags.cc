@@ -112,6 +112,8 @@ void AddParallelismFlags(Flags& flags, const std::function<v1::Parallelism*()>& 
       "degrees within a slice, and with dcn. across slices: fsdp=512,tensor=4,dcn.data=2; axes are data, fsdp, "
       "tensor, context, expert, pipeline; default: the best found",
       [parallelism](const std::string& text) { return ReadParallelism(text, parallelism()); });
+  flags.Pairs("--parallelism", "parallelism.ici", "");
+  flags.Pairs("--parallelism", "parallelism.dcn", "dcn.");
   flags.Custom("--mapping", "parallelism.mapping", "AXIS=P:N,...",
                "where axes lie: tensor=2:4 puts 4 members on physical axis 2; default: the best found",
                [parallelism](const std::string& text) { return ReadMapping(text, parallelism()); });

@@ -65,6 +65,8 @@ void Report::Headline(absl::string_view verdict, Tone tone, absl::string_view te
   }
 }
 
+void Report::EmptyLine() { out_ << '\n'; }
+
 void Report::Section(absl::string_view heading) { out_ << '\n' << Painted(heading, Tone::kStrong) << '\n'; }
 
 void Report::Row(absl::string_view label, absl::string_view text) {

@@ -31,6 +31,7 @@ class Report {
 
   // The first line, with a verdict before it where there is one.
   void Headline(absl::string_view verdict, Tone tone, absl::string_view text);
+  void EmptyLine();
   // A heading after an empty line.
   void Section(absl::string_view heading);
   // "label      text", wrapped; an empty label continues the one before.

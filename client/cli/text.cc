@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace sliceplan::cli {
@@ -39,6 +40,9 @@ const std::vector<Prefix>& ThousandPrefixes() {
 
 // Beyond the largest prefix.
 constexpr double kExponentFrom = 1e18;
+
+// "6.30e24".
+std::string Exponential(double value) { return absl::StrReplaceAll(absl::StrFormat("%.2e", value), {{"e+", "e"}}); }
 
 int EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<int> row(b.size() + 1);
@@ -74,10 +78,12 @@ std::string Significant(double value) {
 
 std::string Short(double value) {
   const double magnitude = std::abs(value);
-  if (magnitude >= kExponentFrom) return absl::StrFormat("%.2e", value);
+  if (magnitude >= kExponentFrom) return Exponential(value);
   const Prefix& prefix = PrefixFor(magnitude, ThousandPrefixes());
   if (prefix.scale == 1 && value == std::floor(value)) return absl::StrFormat("%.0f", value);
-  return absl::StrCat(Significant(value / prefix.scale), prefix.text);
+  // A value just below a prefix (999,999) is rounded up to it and keeps its digits.
+  return absl::StrCat(Significant(magnitude < prefix.scale ? std::copysign(1.0, value) : value / prefix.scale),
+                      prefix.text);
 }
 
 std::string Seconds(double seconds) {
@@ -113,7 +119,7 @@ std::string Percent(double ratio) { return absl::StrFormat("%.1f%%", 100 * ratio
 
 std::string WithUnit(double value, absl::string_view unit) {
   const double magnitude = std::abs(value);
-  if (magnitude >= kExponentFrom) return absl::StrFormat("%.2e %s", value, unit);
+  if (magnitude >= kExponentFrom) return absl::StrCat(Exponential(value), " ", unit);
   const Prefix& prefix = PrefixFor(magnitude, ThousandPrefixes());
   return absl::StrCat(Significant(value / prefix.scale), " ", prefix.text, unit);
 }
@@ -137,8 +143,9 @@ std::vector<std::string> NearNames(absl::string_view name, const std::vector<std
   std::vector<std::pair<int, std::string>> near;
   for (const std::string& candidate : known) {
     const int distance = EditDistance(name, candidate);
-    if (2 * static_cast<size_t>(distance) <= std::max(name.size(), candidate.size()))
-      near.emplace_back(distance, candidate);
+    const size_t longer = std::max(name.size(), candidate.size());
+    // A slip or two in a short name, a third of a long one.
+    if (static_cast<size_t>(distance) <= (longer + 1) / 3) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
   if (near.size() > kMost) near.resize(kMost);

@@ -109,11 +109,11 @@ void TrainQuestion::AddFlags(Flags& flags) {
   flags.Field("--optimizer", "workload.optimizer", "optimizer; default adamw");
   flags.Field("--optimizer-offload", "workload.optimizer_offload", "optimizer state in host memory");
   flags.Field("--activation-offload", "workload.activation_offload", "saved activations in host memory");
-  flags.Custom(
-      "--precision", "workload.precision", "FORMATS",
-      absl::StrCat("format of the matmuls, fp8, or several: compute=fp8,parameters=fp32,gradients=bf16,",
-                   "reduction=bf16,optimizer=fp32,master=fp32; formats are ", AllChoices(*v1::DataType_descriptor())),
-      [workload](const std::string& text) { return ReadPrecision(text, workload()->mutable_precision()); });
+  flags.Custom("--precision", "workload.precision", "FORMATS",
+               absl::StrCat("format of the matmuls, fp8, or several: compute=fp8, with parameters=, gradients=, ",
+                            "reduction=, optimizer=, master= behind commas; formats are ",
+                            AllChoices(*v1::DataType_descriptor())),
+               [workload](const std::string& text) { return ReadPrecision(text, workload()->mutable_precision()); });
   flags.Field("--attention", "workload.attention_kernel", "attention kernel; default flash");
   flags.Field("--mask", "workload.attention_mask", "which keys a query sees; default causal");
   flags.Field("--no-causal-skipping", "workload.causal_skipping", "the kernel computes what the mask empties");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +38,10 @@ std::string ThroughputText(const v1::TrainingEstimate& estimate) {
 
 std::string UtilizationText(const v1::TrainingEstimate& estimate) {
   std::string text = absl::StrCat("MFU ", Percent(estimate.mfu_ratio()));
-  if (estimate.has_hfu_ratio()) absl::StrAppend(&text, ", with recompute ", Percent(estimate.hfu_ratio()));
+  // Without recompute they are the same.
+  const bool recomputes = estimate.hardware_flops_per_step() > estimate.model_flops_per_step();
+  if (estimate.has_hfu_ratio() && recomputes)
+    absl::StrAppend(&text, ", with recompute ", Percent(estimate.hfu_ratio()));
   const v1::FlopsConvention& convention = estimate.flops_convention();
   absl::StrAppend(&text, " of ", WithUnit(convention.peak_flops_per_second_per_chip(), "FLOP/s"), " ",
                   convention.peak_format());
@@ -152,7 +156,6 @@ void PrintOutcome(const v1::TrainingEstimate& estimate, const Flags& flags, Repo
     changes.push_back(flags.ChangeAsFlag(change.field(), change.value()));
   std::string text = fix.sentence();
   if (!changes.empty()) absl::StrAppend(&text, " [", absl::StrJoin(changes, ", "), "]");
-  if (fix.has_expected_seconds()) absl::StrAppend(&text, " Then a step takes ", Seconds(fix.expected_seconds()), ".");
   report.Row("fix", text);
 }
 
@@ -167,6 +170,14 @@ void PrintPhases(const v1::TrainingEstimate& estimate, double total, Report& rep
   report.Sentence(absl::StrJoin(texts, ", "));
 }
 
+// What a line is spent on.
+std::string PartText(const v1::BreakdownEntry& entry) {
+  const bool part_of_model = entry.component() != v1::COMPONENT_UNSPECIFIED && entry.component() != v1::COMPONENT_OTHER;
+  if (part_of_model) return ComponentText(entry.component());
+  if (entry.axis() != v1::PARALLELISM_AXIS_UNSPECIFIED) return "communication";
+  return absl::StrReplaceAll(ChoiceName(entry.phase()), {{"-", " "}});
+}
+
 // Lines of the same part, resource and axis together, over phases and layer groups.
 void PrintBreakdown(const v1::TrainingEstimate& estimate, Report& report) {
   struct Line {
@@ -175,12 +186,11 @@ void PrintBreakdown(const v1::TrainingEstimate& estimate, Report& report) {
     double seconds = 0;
     double hidden_seconds = 0;
   };
-  std::map<std::tuple<v1::Component, v1::Resource, v1::ParallelismAxis>, Line> merged;
+  std::map<std::tuple<std::string, v1::Resource, v1::ParallelismAxis>, Line> merged;
   double total = 0;
   for (const v1::BreakdownEntry& entry : estimate.breakdown()) {
-    Line& line = merged[{entry.component(), entry.resource(), entry.axis()}];
-    line.part = ComponentText(entry.component());
-    if (line.part.empty()) line.part = absl::StrReplaceAll(ChoiceName(entry.phase()), {{"-", " "}});
+    Line& line = merged[{PartText(entry), entry.resource(), entry.axis()}];
+    line.part = PartText(entry);
     line.resource = ResourceText(entry.resource());
     if (entry.axis() != v1::PARALLELISM_AXIS_UNSPECIFIED) {
       absl::StrAppend(&line.resource, ", ", ChoiceName(entry.axis()));
@@ -206,13 +216,19 @@ void PrintBreakdown(const v1::TrainingEstimate& estimate, Report& report) {
   }
   report.Section("Where the step goes");
   PrintPhases(estimate, total, report);
+  const bool any_hidden =
+      std::any_of(lines.begin(), lines.end(), [](const Line& line) { return line.hidden_seconds > 0; });
+  std::vector<Column> columns = {{"part", false}, {"resource", false}, {"time", true}, {"share", true}};
+  if (any_hidden) columns.push_back({"hidden", true});
+  columns.push_back({"", false});
   std::vector<std::vector<std::string>> rows;
   for (const Line& line : lines) {
-    rows.push_back({line.part, line.resource, Seconds(line.seconds), Percent(line.seconds / total),
-                    line.hidden_seconds > 0 ? Seconds(line.hidden_seconds) : "", Report::Bar(line.seconds / total)});
+    std::vector<std::string> row = {line.part, line.resource, Seconds(line.seconds), Percent(line.seconds / total)};
+    if (any_hidden) row.push_back(line.hidden_seconds > 0 ? Seconds(line.hidden_seconds) : "");
+    row.push_back(Report::Bar(line.seconds / total));
+    rows.push_back(std::move(row));
   }
-  report.Table({{"part", false}, {"resource", false}, {"time", true}, {"share", true}, {"hidden", true}, {"", false}},
-               rows);
+  report.Table(columns, rows);
 }
 
 void PrintMemory(const v1::TrainingMemory& memory, int stage_count, Report& report) {
@@ -234,8 +250,8 @@ void PrintMemory(const v1::TrainingMemory& memory, int stage_count, Report& repo
   };
   std::string heading = "Memory of the fullest chip";
   if (stage_count > 1) absl::StrAppend(&heading, ", pipeline stage ", memory.stage_index() + 1, " of ", stage_count);
-  if (!memory.moment().empty()) absl::StrAppend(&heading, ", at its worst: ", memory.moment());
   report.Section(heading);
+  if (!memory.moment().empty()) report.Sentence(absl::StrCat("At its worst: ", memory.moment(), "."));
   const auto capacity = static_cast<double>(memory.capacity_bytes());
   std::vector<std::vector<std::string>> rows;
   for (const Class& part : classes) {

@@ -75,6 +75,7 @@ void CompleteSliceRecord(const hardware::AcceleratorSpec& spec, absl::Span<const
 
   const hardware::AxisWraps wraps = hardware::WrapsOf(spec.wrap_rule, *shape, pod_shape);
   DeriveList("axis_wraps", std::vector<bool>(wraps.begin(), wraps.end()), record.mutable_axis_wraps(), problems);
+  if (!hardware::IsWrapKnown(spec.wrap_rule, *shape, pod_shape)) record.clear_axis_wraps();
 
   if (record.chips_per_host() < 1 || chip_count % record.chips_per_host() != 0) {
     problems.Add("chips_per_host", absl::StrCat(record.chips_per_host(), " does not divide ", chip_count, " chips"));

@@ -16,7 +16,6 @@ using hardware::AxisWraps;
 using hardware::Shape;
 using hardware::ShapeName;
 using hardware::Violation;
-using hardware::WrapRule;
 
 AxisWraps WrapsOfQuery(const SliceQuery& query, const Shape& shape, ResolvedSlice& out) {
   AxisWraps wraps;
@@ -40,9 +39,8 @@ AxisWraps WrapsOfCustomChip(const Shape& shape, ResolvedSlice& out) {
 }
 
 AxisWraps WrapsOfCatalog(const Accelerator& accelerator, const Shape& shape, ResolvedSlice& out) {
-  const WrapRule rule = accelerator.spec.wrap_rule;
-  const bool is_known = rule == WrapRule::kAxisOf16 || rule == WrapRule::kWholeCubes || shape == accelerator.pod_shape;
-  if (!is_known && hardware::ChipCount(shape) > 1) {
+  const hardware::WrapRule rule = accelerator.spec.wrap_rule;
+  if (!hardware::IsWrapKnown(rule, shape, accelerator.pod_shape) && hardware::ChipCount(shape) > 1) {
     out.notes.push_back(absl::StrCat("No source says which axes of ", ShapeName(shape), " close on ",
                                      accelerator.record.id(), ": planned as open."));
   }

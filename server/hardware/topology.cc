@@ -104,6 +104,16 @@ AxisWraps WrapsOf(WrapRule rule, absl::Span<const int32_t> shape, absl::Span<con
   return wraps;
 }
 
+bool IsWrapKnown(WrapRule rule, absl::Span<const int32_t> shape, absl::Span<const int32_t> pod_shape) {
+  switch (rule) {
+    case WrapRule::kAxisOf16:
+    case WrapRule::kWholeCubes: return true;
+    case WrapRule::kFullPodOnly: return shape == pod_shape;
+    case WrapRule::kNever: return false;
+  }
+  return false;
+}
+
 bool IsTwistable(absl::Span<const int32_t> shape) {
   if (shape.size() < 2 || shape.size() > kMaxTorusDims || shape[0] < 2) return false;
   const int64_t k = shape[0];

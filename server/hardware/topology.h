@@ -41,6 +41,9 @@ Shape CanonicalOrder(Shape shape);
 // never closes: its two links would join the same pair.
 AxisWraps WrapsOf(WrapRule rule, absl::Span<const int32_t> shape, absl::Span<const int32_t> pod_shape);
 
+// Whether the rule says anything about the shape: not for kNever, nor for less than the full pod under kFullPodOnly.
+bool IsWrapKnown(WrapRule rule, absl::Span<const int32_t> shape, absl::Span<const int32_t> pod_shape);
+
 // Whether the shape has the proportions of a twisted torus, k x 2k, k x k x 2k or k x 2k x 2k with k >= 2, axes
 // ascending. Camara et al., "Twisted torus topologies for enhanced interconnection networks"; TPU v4 (ISCA 2023),
 // section 2.

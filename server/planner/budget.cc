@@ -46,9 +46,7 @@ double SavedActivationBytes(double tokens, double layer_count, double saved_elem
 
 double ChipsOfMemory(double bytes, double chip_bytes) { return bytes / chip_bytes; }
 
-double MinimumChips(double bytes, double chip_bytes) {
-  return std::ceil(ChipsOfMemory(bytes, chip_bytes));
-}
+double MinimumChips(double bytes, double chip_bytes) { return std::ceil(ChipsOfMemory(bytes, chip_bytes)); }
 
 std::optional<int64_t> SmallestSliceFor(double bytes, double chip_bytes, absl::Span<const int64_t> slice_sizes) {
   for (const int64_t chips : slice_sizes) {

@@ -1,6 +1,6 @@
-// FLOPs, time, money and memory of a training run from a handful of numbers. "How To Scale Your Model", chapters 4 to 6. The
-// full estimate (estimate_training.h) replaces every rule of thumb here; these bound it, price `assumed_mfu_ratio` and say
-// how many chips a model needs at least. All arguments positive unless said otherwise.
+// FLOPs, time, money and memory of a training run from a handful of numbers. "How To Scale Your Model", chapters 4
+// to 6. The full estimate (estimate_training.h) replaces every rule of thumb here; these bound it, price
+// `assumed_mfu_ratio` and say how many chips a model needs at least. All arguments positive unless said otherwise.
 #ifndef SLICEPLAN_SERVER_PLANNER_BUDGET_H_
 #define SLICEPLAN_SERVER_PLANNER_BUDGET_H_
 
@@ -48,8 +48,8 @@ struct StateBytes {
   double Total() const { return weights + optimizer; }
 };
 
-// `saved_elements_per_token` is summed over what one layer keeps: D for its input, n * D for n checkpoints, D + 2 * F for the
-// outputs of a gated MLP's matmuls.
+// `saved_elements_per_token` is summed over what one layer keeps: D for its input, n * D for n checkpoints, D + 2 * F
+// for the outputs of a gated MLP's matmuls.
 double SavedActivationBytes(double tokens, double layer_count, double saved_elements_per_token,
                             double bytes_per_element);
 
@@ -67,7 +67,7 @@ struct SliceTotals {
   std::optional<double> hbm_bytes;
   std::optional<double> hbm_bytes_per_second;
   std::optional<int64_t> tensorcore_count;
-  std::optional<int64_t> host_count;       // from chips_per_host, rounded up
+  std::optional<int64_t> host_count;  // from chips_per_host, rounded up
 };
 SliceTotals TotalsOf(const hardware::Slice& slice);
 

@@ -8,10 +8,10 @@
 namespace sliceplan::planner {
 namespace {
 
-constexpr double kBytes = 2;             // of an element
-constexpr double kMatrices = 2;          // of the MLP
-constexpr double kFlopsPerWeight = 2;    // forward, per token
-constexpr double kAllReducePasses = 2;   // reduce-scatter, then all-gather
+constexpr double kBytes = 2;            // of an element
+constexpr double kMatrices = 2;         // of the MLP
+constexpr double kFlopsPerWeight = 2;   // forward, per token
+constexpr double kAllReducePasses = 2;  // reduce-scatter, then all-gather
 
 double ForwardFlopsOf(const MlpLayer& layer) {
   return kFlopsPerWeight * kMatrices * layer.tokens * layer.hidden_dim * layer.ffn_dim;
@@ -29,9 +29,7 @@ int64_t PowerOfTwo(double exponent) { return int64_t{1} << static_cast<int>(std:
 
 double LayerTimes::Seconds() const { return std::max({compute_seconds, weights_seconds, activations_seconds}); }
 
-bool LayerTimes::IsComputeBound() const {
-  return compute_seconds >= std::max(weights_seconds, activations_seconds);
-}
+bool LayerTimes::IsComputeBound() const { return compute_seconds >= std::max(weights_seconds, activations_seconds); }
 
 LayerTimes DataParallelBackward(const MlpLayer& layer, double data_degree, double flops_per_second,
                                 double data_bytes_per_second) {
@@ -67,9 +65,8 @@ LayerTimes ExpertParallelForward(const MlpLayer& layer, double experts_per_token
                                  double domain_size, double flops_per_second, double domain_bytes_per_second) {
   LayerTimes times;
   times.compute_seconds = ForwardFlopsOf(layer) * experts_per_token / (expert_degree * flops_per_second);
-  times.activations_seconds =
-      2 * roofline::ExpertAllToAllSeconds(ActivationBytes(layer), expert_degree, domain_size, experts_per_token,
-                                          domain_bytes_per_second);
+  times.activations_seconds = 2 * roofline::ExpertAllToAllSeconds(ActivationBytes(layer), expert_degree, domain_size,
+                                                                  experts_per_token, domain_bytes_per_second);
   return times;
 }
 

@@ -28,7 +28,8 @@ struct LayerTimes {
 LayerTimes DataParallelBackward(const MlpLayer& layer, double data_degree, double flops_per_second,
                                 double data_bytes_per_second);
 // Forward: 4BDF / (X C) and weights gathered, 4DF / W.
-LayerTimes FsdpForward(const MlpLayer& layer, double fsdp_degree, double flops_per_second, double fsdp_bytes_per_second);
+LayerTimes FsdpForward(const MlpLayer& layer, double fsdp_degree, double flops_per_second,
+                       double fsdp_bytes_per_second);
 // Forward: 4BDF / (X Y C), 4DF / (Y W_X) and 4BD / (X W_Y). A degree of 1 moves nothing.
 LayerTimes FsdpTensorForward(const MlpLayer& layer, double fsdp_degree, double tensor_degree, double flops_per_second,
                              double fsdp_bytes_per_second, double tensor_bytes_per_second);

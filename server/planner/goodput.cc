@@ -50,7 +50,8 @@ double GoodputRatio(double interval_seconds, double write_seconds, double restar
 }
 
 Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double step_seconds,
-                  std::optional<double> time_to_train_seconds, std::vector<std::string>& warnings) {
+                  std::optional<double> time_to_train_seconds, std::vector<std::string>& warnings,
+                  std::optional<double> checkpoint_interval_seconds) {
   Goodput goodput;
   const double rate = InterruptionsPerSecond(reliability, chip_count);
   if (rate <= 0) {
@@ -59,12 +60,14 @@ Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double ste
   }
   const double write = reliability.checkpoint_write_seconds;
   const double restart = reliability.restart_seconds;
-  double interval = OptimalCheckpointInterval(write, 1 / rate);
-  if (time_to_train_seconds) interval = std::min(interval, *time_to_train_seconds);
-  interval = std::max(interval, step_seconds);
+  const auto possible = [&](double seconds) {
+    return std::max(time_to_train_seconds ? std::min(seconds, *time_to_train_seconds) : seconds, step_seconds);
+  };
+  const double optimum = possible(OptimalCheckpointInterval(write, 1 / rate));
+  const double interval = checkpoint_interval_seconds ? possible(*checkpoint_interval_seconds) : optimum;
 
   goodput.ratio = GoodputRatio(interval, write, restart, rate);
-  goodput.optimal_checkpoint_interval_seconds = interval;
+  goodput.optimal_checkpoint_interval_seconds = optimum;
   goodput.failures_per_day = kSecondsPerDay * rate;
   goodput.checkpoint_seconds_per_day = kSecondsPerDay * goodput.ratio * write / interval;
   goodput.restart_seconds_per_day = kSecondsPerDay * -std::expm1(-restart * rate);

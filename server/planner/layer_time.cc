@@ -112,12 +112,12 @@ Side NetworkSide(const GroupNetwork& network, const PlanLaws& laws, bool backwar
   const auto side = [](double seconds, const CollectiveLaw& law, LogicalAxis axis) {
     return Side{seconds, ResourceOf(law.slowest_tier), axis};
   };
-  const Side weights = side(network.weights_gather + (backward ? network.weights_scatter : 0), laws.weights_gather,
-                            LogicalAxis::kFsdp);
-  const Side tensor = side(backward ? network.tensor_backward : network.tensor_forward, laws.tensor_gather,
-                           LogicalAxis::kTensor);
-  const Side context = side(backward ? network.context_backward : network.context, laws.context_gather,
-                            LogicalAxis::kContext);
+  const Side weights =
+      side(network.weights_gather + (backward ? network.weights_scatter : 0), laws.weights_gather, LogicalAxis::kFsdp);
+  const Side tensor =
+      side(backward ? network.tensor_backward : network.tensor_forward, laws.tensor_gather, LogicalAxis::kTensor);
+  const Side context =
+      side(backward ? network.context_backward : network.context, laws.context_gather, LogicalAxis::kContext);
   const Side expert = side(network.expert * expert_passes, laws.expert_exchange, LogicalAxis::kExpert);
   Side joined = JoinNetwork(weights, tensor, laws.weights_share_tensor_links);
   joined = JoinNetwork(joined, context, laws.weights_share_context_links);
@@ -131,11 +131,11 @@ void BoundLayer(const LayerLoad& load, const LayerRates& rates, const PlanLaws& 
     if (IsAbsent(load, g)) continue;
     const GroupLoad& group = load.groups[g];
     double matrix = group.matmul_flops / rates.flops_per_second + group.wide_matmul_flops / rates.wide_flops_per_second;
-    double rerun = group.recompute_flops /
-                   (group.matmul_flops > 0 ? rates.flops_per_second : rates.wide_flops_per_second);
+    double rerun =
+        group.recompute_flops / (group.matmul_flops > 0 ? rates.flops_per_second : rates.wide_flops_per_second);
     double hbm = (group.operand_bytes + group.elementwise_bytes) / rates.hbm_bytes_per_second;
-    double rerun_hbm = (group.recompute_operand_bytes + (load.recomputes ? group.elementwise_bytes : 0)) /
-                       rates.hbm_bytes_per_second;
+    double rerun_hbm =
+        (group.recompute_operand_bytes + (load.recomputes ? group.elementwise_bytes : 0)) / rates.hbm_bytes_per_second;
     if (g == Index(OpGroup::kScores)) {
       const double attention = load.attention_flops / rates.wide_flops_per_second;
       const double bytes = (load.attention_bytes + 2 * load.attention_score_bytes) / rates.hbm_bytes_per_second;
@@ -181,8 +181,8 @@ void ExpectGroup(const LayerLoad& load, size_t g, const LayerRates& rates, const
   const double elementwise = group.elementwise_bytes / rates.elementwise_bytes_per_second;
   time.hbm[g].forward = group.operand_bytes * per_byte + elementwise;
   time.hbm[g].backward = 2 * group.operand_bytes * per_byte + (profile.elementwise_passes - 1) * elementwise;
-  time.hbm[g].recompute = group.recompute_operand_bytes * per_byte +
-                          (load.recomputes ? profile.elementwise_remat_passes * elementwise : 0);
+  time.hbm[g].recompute =
+      group.recompute_operand_bytes * per_byte + (load.recomputes ? profile.elementwise_remat_passes * elementwise : 0);
 }
 
 void ExpectExperts(const LayerLoad& load, const LayerRates& rates, const EfficiencyProfile& profile, LayerTime& time) {
@@ -282,15 +282,15 @@ LayerRates RatesOf(const TrainingJob& job) {
   const double sustained = chip.sustained_matmul_ratio.value_or(profile.default_sustained_ratio);
   const auto per_flop = [&](double peak) {
     return (profile.matmul_inverse_ratio / sustained +
-            profile.matmul_hbm_sensitivity * peak / rates.hbm_bytes_per_second / 1000) / peak;
+            profile.matmul_hbm_sensitivity * peak / rates.hbm_bytes_per_second / 1000) /
+           peak;
   };
   rates.seconds_per_wide_flop = per_flop(rates.wide_flops_per_second);
   rates.seconds_per_matmul_flop =
       low ? per_flop(rates.flops_per_second * profile.low_precision_ratio) : rates.seconds_per_wide_flop;
-  rates.seconds_per_attention_flop =
-      1 / (rates.wide_flops_per_second * profile.attention_ratio * (profile.attention_uses_sustained_rate ? sustained : 1));
-  rates.operand_passes =
-      profile.matmul_operand_bytes_ratio + (low ? profile.quantize_bytes_ratio / 2 : 0);
+  rates.seconds_per_attention_flop = 1 / (rates.wide_flops_per_second * profile.attention_ratio *
+                                          (profile.attention_uses_sustained_rate ? sustained : 1));
+  rates.operand_passes = profile.matmul_operand_bytes_ratio + (low ? profile.quantize_bytes_ratio / 2 : 0);
   rates.elementwise_bytes_per_second = rates.hbm_bytes_per_second * profile.elementwise_hbm_ratio;
   return rates;
 }

@@ -18,7 +18,8 @@ inline constexpr int kStepResourceCount = 10;
 // Seconds that a step would keep each resource busy if nothing else existed.
 using BusySeconds = std::array<double, kStepResourceCount>;
 
-// The slowest resource of one group of operations, each collective hidden behind the operation that it feeds or follows.
+// The slowest resource of one group of operations, each collective hidden behind the operation that it feeds or
+// follows.
 struct BoundPart {
   double seconds = 0;
   StepResource resource = StepResource::kMatrixUnit;
@@ -47,7 +48,7 @@ struct LayerTime {
   PhaseSeconds attention;
   double gathered_weights_seconds = 0;
   double launch_seconds = 0;
-  double host_seconds = 0;    // floor of the layer
+  double host_seconds = 0;     // floor of the layer
   double compute_seconds = 0;  // matrix + hbm + attention + gathered weights + launch
   double weights_seconds = 0;  // FSDP traffic before overlap
   double tensor_exposed_seconds = 0;
@@ -64,7 +65,7 @@ struct LayerRates {
   double seconds_per_matmul_flop = 0;
   double seconds_per_wide_flop = 0;
   double seconds_per_attention_flop = 0;
-  double operand_passes = 0;         // of matmul operands that show, quantisation included
+  double operand_passes = 0;  // of matmul operands that show, quantisation included
   double elementwise_bytes_per_second = 0;
   double devices_per_chip = 1;
   bool low_precision = false;

@@ -47,12 +47,11 @@ double MicrobatchesInFlight(const PipelineShape& shape, int64_t stage) {
   return std::min(all, warm_up) / chunks;
 }
 
-PipelineTraffic PipelineTrafficOf(const PipelineShape& shape, double tokens, double hidden_dim, double bytes_per_element,
-                                  double bytes_per_second) {
+PipelineTraffic PipelineTrafficOf(const PipelineShape& shape, double tokens, double hidden_dim,
+                                  double bytes_per_element, double bytes_per_second) {
   PipelineTraffic traffic;
   if (shape.stage_count <= 1) return traffic;
-  traffic.seconds_per_hop =
-      tokens * hidden_dim * bytes_per_element / (bytes_per_second * Real(shape.microbatch_count));
+  traffic.seconds_per_hop = tokens * hidden_dim * bytes_per_element / (bytes_per_second * Real(shape.microbatch_count));
   traffic.hop_count = shape.microbatch_count + shape.stage_count - 2;
   traffic.total_seconds = traffic.seconds_per_hop * Real(traffic.hop_count);
   return traffic;

@@ -1,6 +1,6 @@
-// Idle time, work in flight and traffic of pipeline schedules. "How To Scale Your Model", chapter 12; GPipe (Huang et al.
-// 2019), 1F1B and interleaved 1F1B (Narayanan et al. 2021, section 2.2), zero bubble ZB-H1, which keeps the memory of 1F1B
-// (Qi et al. 2023, section 3).
+// Idle time, work in flight and traffic of pipeline schedules. "How To Scale Your Model", chapter 12; GPipe (Huang et
+// al. 2019), 1F1B and interleaved 1F1B (Narayanan et al. 2021, section 2.2), zero bubble ZB-H1, which keeps the memory
+// of 1F1B (Qi et al. 2023, section 3).
 #ifndef SLICEPLAN_SERVER_PLANNER_PIPELINE_SCHEDULE_H_
 #define SLICEPLAN_SERVER_PLANNER_PIPELINE_SCHEDULE_H_
 
@@ -10,12 +10,12 @@
 
 namespace sliceplan::planner {
 
-// Counts at least 1; `virtual_stage_count` counts in kInterleaved1F1B only, which fills its groups when microbatch_count is
-// a multiple of stage_count.
+// Counts at least 1; `virtual_stage_count` counts in kInterleaved1F1B only, which fills its groups when
+// microbatch_count is a multiple of stage_count.
 struct PipelineShape {
   PipelineSchedule schedule = PipelineSchedule::kOneFOneB;
-  int64_t stage_count = 1;       // p
-  int64_t microbatch_count = 1;  // m
+  int64_t stage_count = 1;          // p
+  int64_t microbatch_count = 1;     // m
   int64_t virtual_stage_count = 1;  // v
 };
 
@@ -51,9 +51,10 @@ struct PipelineTraffic {
   double total_seconds = 0;
 };
 // `tokens` x `hidden_dim` activations of `bytes_per_element` in m microbatches through `bytes_per_second`.
-PipelineTraffic PipelineTrafficOf(const PipelineShape& shape, double tokens, double hidden_dim, double bytes_per_element,
-                                  double bytes_per_second);
-// The book's rule of thumb for many microbatches, spread over the layers: 1.5 x tokens x hidden x bytes / (rate x layers).
+PipelineTraffic PipelineTrafficOf(const PipelineShape& shape, double tokens, double hidden_dim,
+                                  double bytes_per_element, double bytes_per_second);
+// The book's rule of thumb for many microbatches, spread over the layers: 1.5 x tokens x hidden x bytes / (rate x
+// layers).
 double PipelineSecondsPerLayer(double tokens, double hidden_dim, double bytes_per_element, double bytes_per_second,
                                double layer_count);
 

@@ -19,7 +19,8 @@ void Join(const Group& group, Group& joined) {
   joined.slice_count *= group.slice_count;
 }
 
-// On a torus, groups on one physical axis load the same links. Behind switches, those whose traffic leaves by the same tier.
+// On a torus, groups on one physical axis load the same links. Behind switches, those whose traffic leaves by the same
+// tier.
 bool ShareLinks(const hardware::Slice& slice, const Group& a, const CollectiveLaw& law_a, const Group& b,
                 const CollectiveLaw& law_b) {
   if (a.slice_count > 1 && b.slice_count > 1) return true;

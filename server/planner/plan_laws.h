@@ -15,12 +15,12 @@ namespace sliceplan::planner {
 // Which axes shard the weights (beside tensor, expert and pipeline) and over which axes gradients are reduced.
 // Context joins FSDP, as in MaxText and in Megatron's distributed optimizer; `data` joins under ZeRO 3.
 struct WeightSharding {
-  int64_t shard_count = 1;           // chips that share one copy of a weight
-  int64_t dense_replica_count = 1;   // copies of a dense weight whose gradients are reduced
-  int64_t expert_replica_count = 1;  // the same for an expert weight: the expert axis holds other experts
-  int64_t optimizer_shard_count = 1;         // of a dense weight's optimizer state: shards x data under ZeRO 1 and up
+  int64_t shard_count = 1;            // chips that share one copy of a weight
+  int64_t dense_replica_count = 1;    // copies of a dense weight whose gradients are reduced
+  int64_t expert_replica_count = 1;   // the same for an expert weight: the expert axis holds other experts
+  int64_t optimizer_shard_count = 1;  // of a dense weight's optimizer state: shards x data under ZeRO 1 and up
   int64_t expert_optimizer_shard_count = 1;
-  int64_t gradient_shard_count = 1;          // the same for gradients: ZeRO 2 and up
+  int64_t gradient_shard_count = 1;  // the same for gradients: ZeRO 2 and up
   int64_t expert_gradient_shard_count = 1;
   std::array<bool, kLogicalAxisCount> shards_weights = {};
 };

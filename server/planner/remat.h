@@ -18,8 +18,8 @@ struct RematPlan {
 
   TensorPlacement Placement(transformer::SavedTensor tensor) const;
   bool RecomputesAnything() const { return !save_everything; }
-  // Whether the backward pass runs this matmul again. Its output is needed unless it is the last of its residual branch:
-  // the down projection never is, the attention output only feeds a later norm when the block is not parallel.
+  // Whether the backward pass runs this matmul again. Its output is needed unless it is the last of its residual
+  // branch: the down projection never is, the attention output only feeds a later norm when the block is not parallel.
   bool Recomputes(const transformer::WeightMatmul& matmul, bool parallel_block) const;
   bool RecomputesAttention() const;
 };

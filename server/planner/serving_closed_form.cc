@@ -29,9 +29,7 @@ DecodeStep DecodeStepOf(const DecodeReplica& replica) {
   return step;
 }
 
-double FreeBytes(const DecodeReplica& replica) {
-  return replica.chip_count * replica.hbm_bytes - replica.weight_bytes;
-}
+double FreeBytes(const DecodeReplica& replica) { return replica.chip_count * replica.hbm_bytes - replica.weight_bytes; }
 
 double MaximumBatch(const DecodeReplica& replica) {
   return std::max(0.0, std::floor(FreeBytes(replica) / replica.kv_bytes_per_sequence));

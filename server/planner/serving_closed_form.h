@@ -1,5 +1,6 @@
-// Prefill, decode and cost of serving as the book has them in closed form. "How To Scale Your Model", chapters 7 and 8. Rates
-// are of one chip; everything is sharded over all chips of a replica. All arguments positive unless said otherwise.
+// Prefill, decode and cost of serving as the book has them in closed form. "How To Scale Your Model", chapters 7 and 8.
+// Rates are of one chip; everything is sharded over all chips of a replica. All arguments positive unless said
+// otherwise.
 #ifndef SLICEPLAN_SERVER_PLANNER_SERVING_CLOSED_FORM_H_
 #define SLICEPLAN_SERVER_PLANNER_SERVING_CLOSED_FORM_H_
 
@@ -15,7 +16,7 @@ struct DecodeReplica {
   double chip_count = 1;
   double flops_per_second = 0;
   double hbm_bytes_per_second = 0;
-  double hbm_bytes = 0;               // of one chip; 0: not asked
+  double hbm_bytes = 0;  // of one chip; 0: not asked
 };
 
 // kv + max(compute, weights): attention never overlaps with the matmuls and never is bound by compute.
@@ -37,7 +38,8 @@ double MaximumBatch(const DecodeReplica& replica);
 double FreeBytes(const DecodeReplica& replica);
 // Context from which reading the cache takes longer than the matmuls compute, whatever the batch: (2 P / C) x W / kv.
 double KvOverComputeContext(const DecodeReplica& replica, double kv_bytes_per_token);
-// Bytes of one gated-less layer's weights over one sequence's keys: how soon a larger batch stops paying. 2DF / (S H K).
+// Bytes of one gated-less layer's weights over one sequence's keys: how soon a larger batch stops paying. 2DF / (S H
+// K).
 double WeightToCacheRatio(double hidden_dim, double ffn_dim, double context, double kv_head_count, double head_dim);
 // Sequences whose caches outweigh the weights.
 double SequencesOutweighingWeights(double weight_bytes, double kv_bytes_per_sequence);
@@ -59,8 +61,8 @@ double UsdPerMillionTokens(double usd_per_chip_hour, double chip_count, double s
 // `acceptance` (0 to 1) until the first refusal. Leviathan et al. 2023, equation 1.
 double SpeculativeTokensPerPass(double acceptance, double draft_tokens);
 
-// Model-parallel degree from which moving activations takes longer than reading weights: F / (B x beta), beta = HBM rate over
-// the rate of both directions of the axes used.
+// Model-parallel degree from which moving activations takes longer than reading weights: F / (B x beta), beta = HBM
+// rate over the rate of both directions of the axes used.
 double DecodeTensorLimit(double ffn_dim, double batch_size, double hbm_to_network_ratio);
 // One matmul [B, D] x [D, F / Y] of decode with two-byte elements: its three times.
 struct DecodeMatmul {
@@ -82,8 +84,8 @@ struct CacheSplit {
 };
 CacheSplit CacheSplitOf(int64_t kv_head_count, int64_t degree);
 
-// Weights [D_X, F_YZ] stay, activations move: 2BD / (X W) + 4BF / (YZ W). X = sqrt(n D / (2 F)) at best. Against all chips
-// on F over `axis_count` axes: 4BD / (axis_count x W).
+// Weights [D_X, F_YZ] stay, activations move: 2BD / (X W) + 4BF / (YZ W). X = sqrt(n D / (2 F)) at best. Against all
+// chips on F over `axis_count` axes: 4BD / (axis_count x W).
 struct WeightStationary {
   double hidden_degree = 1;  // X
   double ffn_degree = 1;     // YZ

@@ -54,7 +54,8 @@ void AddBoundLayer(Parts& parts, const LayerLoad& load, const LayerTime& time, C
     const BoundPart& forward = time.forward_bound[g];
     const BoundPart& backward = time.backward_bound[g];
     parts.Add(load.layer_group, component, forward.resource, Phase::kForward, count * forward.seconds, forward.axis);
-    parts.Add(load.layer_group, component, backward.resource, Phase::kBackward, count * backward.seconds, backward.axis);
+    parts.Add(load.layer_group, component, backward.resource, Phase::kBackward, count * backward.seconds,
+              backward.axis);
   }
 }
 
@@ -113,7 +114,8 @@ std::vector<BreakdownEntry> Breakdown(const TrainingJob& job, const StepPlan& pl
     }
     if (last) {
       AddPhases(parts, -1, Component::kOutputHead, StepResource::kMatrixUnit, details.head, microbatches);
-      parts.Add(-1, Component::kOutputHead, StepResource::kHbm, Phase::kBackward, microbatches * details.logits_seconds);
+      parts.Add(-1, Component::kOutputHead, StepResource::kHbm, Phase::kBackward,
+                microbatches * details.logits_seconds);
     }
     parts.Add(-1, Component::kOther, StepResource::kHost, Phase::kSchedule, microbatches * stage.host_extra_seconds);
     parts.Add(-1, Component::kOther, ResourceOf(laws.weights_gather.slowest_tier), Phase::kForward,

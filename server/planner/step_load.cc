@@ -73,7 +73,7 @@ Shape ShapeOf(const TrainingJob& job, const StepPlan& plan) {
 // Share of a split weight that one chip of the tensor group holds. Whole heads: 8 KV heads over 16 chips are one each.
 double SplitShare(const WeightMatmul& matmul, double tensor) {
   if (matmul.split == TensorSplit::kNone || tensor <= 1) return 1;
-  const double units = matmul.split_unit_count > 0 ? matmul.split_unit_count
+  const double units = matmul.split_unit_count > 0            ? matmul.split_unit_count
                        : matmul.split == TensorSplit::kColumn ? static_cast<double>(matmul.n)
                                                               : static_cast<double>(matmul.k);
   return std::ceil(units / tensor) / units;
@@ -136,8 +136,7 @@ void AddAttention(const TrainingJob& job, const LayerOperations& layer, const Sh
   const double query_key_width = softmax.qk_head_dim;
   const double value_width = softmax.value_head_dim;
   const double queries = shape.tokens;
-  const double keys =
-      transformer::AverageKeys(softmax, job.workload.sequence_length, job.workload.attention_mask);
+  const double keys = transformer::AverageKeys(softmax, job.workload.sequence_length, job.workload.attention_mask);
   const double scan_flops = layer.has_scan ? layer.scan.flops_per_token : 0;
   load.attention_flops =
       queries * heads / softmax.query_head_count *
@@ -154,8 +153,7 @@ void AddAttention(const TrainingJob& job, const LayerOperations& layer, const Sh
         2 * queries * kernel_keys * heads * (PadTo(query_key_width, shape.mxu) + PadTo(value_width, shape.mxu)) +
         std::max(0.0, load.attention_flops - exact_flops);
   }
-  load.attention_bytes =
-      shape.wide_bytes * queries * (heads + kv_heads) * (query_key_width + value_width);
+  load.attention_bytes = shape.wide_bytes * queries * (heads + kv_heads) * (query_key_width + value_width);
   const double pairs = queries * shape.sequence_length * heads;
   load.attention_score_bytes = shape.materialized ? pairs : 0;
   load.recomputes_attention = remat.RecomputesAttention();
@@ -176,9 +174,9 @@ void AddAttention(const TrainingJob& job, const LayerOperations& layer, const Sh
 // Elementwise traffic goes to the operations that it is fused with: norms to the matmul they feed, activations to the
 // up projection.
 void SpreadElementwise(const LayerOperations& layer, const Shape& shape, LayerLoad& load) {
-  const double bytes = shape.wide_bytes * shape.tokens *
-                       (layer.hidden_elements_per_token / shape.hidden_shards +
-                        layer.split_elements_per_token / shape.tensor);
+  const double bytes =
+      shape.wide_bytes * shape.tokens *
+      (layer.hidden_elements_per_token / shape.hidden_shards + layer.split_elements_per_token / shape.tensor);
   double operand_bytes = 0;
   for (const GroupLoad& group : load.groups) operand_bytes += group.operand_bytes;
   if (operand_bytes <= 0) {
@@ -291,10 +289,10 @@ void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load) {
   load.mtp_layer_count = job.model->mtp_layer_count;
   if (load.mtp_layer_count > 0) CountLayer(job, job.model->mtp, shape, plan, load.mtp);
   CountEdge(job, shape, load.edge);
-  load.permute_bytes = plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
-                           ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) /
-                                 shape.hidden_shards
-                           : 0;
+  load.permute_bytes =
+      plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
+          ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) / shape.hidden_shards
+          : 0;
 }
 
 }  // namespace sliceplan::planner

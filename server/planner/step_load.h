@@ -31,12 +31,12 @@ inline constexpr int kOpGroupCount = 8;
 
 // One group in one microbatch on one chip, forward, all sharding applied.
 struct GroupLoad {
-  double matmul_flops = 0;          // at the compute type's rate
-  double wide_matmul_flops = 0;     // never in low precision: router, scans
-  double kernel_matmul_flops = 0;   // the two above with tiles padded
-  double operand_bytes = 0;         // inputs, weights and outputs, once
-  double elementwise_bytes = 0;     // one pass over norms, activations, residuals
-  double weight_count = 0;          // elements of dense weights on this chip, before FSDP
+  double matmul_flops = 0;         // at the compute type's rate
+  double wide_matmul_flops = 0;    // never in low precision: router, scans
+  double kernel_matmul_flops = 0;  // the two above with tiles padded
+  double operand_bytes = 0;        // inputs, weights and outputs, once
+  double elementwise_bytes = 0;    // one pass over norms, activations, residuals
+  double weight_count = 0;         // elements of dense weights on this chip, before FSDP
   double expert_weight_count = 0;
   double recompute_flops = 0;
   double recompute_kernel_flops = 0;
@@ -58,44 +58,44 @@ struct LayerLoad {
   bool recomputes_attention = false;
 
   // Collectives, bytes of the full array of a group.
-  int32_t tensor_block_count = 0;     // residual branches, each gathered and reduced once forward
-  double tensor_bytes = 0;            // of one gather or reduction
-  double context_bytes = 0;           // keys and values
-  double expert_bytes = 0;            // one all-to-all
+  int32_t tensor_block_count = 0;  // residual branches, each gathered and reduced once forward
+  double tensor_bytes = 0;         // of one gather or reduction
+  double context_bytes = 0;        // keys and values
+  double expert_bytes = 0;         // one all-to-all
   int32_t expert_tensor_block = 0;
-  double dispatch_flops = 0;          // one-hot dispatch and combine (capacity factor), forward
-  double permute_bytes = 0;           // routed activations, one pass
+  double dispatch_flops = 0;  // one-hot dispatch and combine (capacity factor), forward
+  double permute_bytes = 0;   // routed activations, one pass
 
   // Parameters on this chip before any data, FSDP or context sharding.
-  double dense_parameter_count = 0;   // norms and copied vectors included
+  double dense_parameter_count = 0;  // norms and copied vectors included
   double expert_parameter_count = 0;
 
-  double saved_bytes = 0;             // for the backward pass
-  double offloaded_bytes = 0;         // of them, kept in host memory
-  double intermediate_bytes = 0;      // all intermediates of the layer: alive while it is recomputed and differentiated
+  double saved_bytes = 0;         // for the backward pass
+  double offloaded_bytes = 0;     // of them, kept in host memory
+  double intermediate_bytes = 0;  // all intermediates of the layer: alive while it is recomputed and differentiated
 };
 
 // The parts outside the layers: embedding on the first stage, head and loss on the last.
 struct EdgeLoad {
   double embedding_parameter_count = 0;
-  double head_parameter_count = 0;    // 0 when tied on the same stage
-  double head_flops = 0;              // forward, one microbatch
+  double head_parameter_count = 0;  // 0 when tied on the same stage
+  double head_flops = 0;            // forward, one microbatch
   double head_kernel_flops = 0;
   double head_operand_bytes = 0;
   double head_weight_count = 0;
   double logits_element_count = 0;
-  double embedding_bytes = 0;         // lookup traffic
+  double embedding_bytes = 0;  // lookup traffic
   double mtp_head_passes = 0;
 };
 
 struct StepLoad {
-  double tokens_per_microbatch = 0;   // on one chip of a tensor group
-  double wide_bytes_per_element = 2;  // of activations and gathered weights
+  double tokens_per_microbatch = 0;          // on one chip of a tensor group
+  double wide_bytes_per_element = 2;         // of activations and gathered weights
   absl::InlinedVector<LayerLoad, 4> layers;  // by layer kind
-  LayerLoad mtp;                      // multi-token-prediction layers, on the last stage
+  LayerLoad mtp;                             // multi-token-prediction layers, on the last stage
   int32_t mtp_layer_count = 0;
   EdgeLoad edge;
-  double permute_bytes = 0;           // pipeline: activations handed to the next stage
+  double permute_bytes = 0;  // pipeline: activations handed to the next stage
 };
 
 // Fills `load` (reused between plans: no allocation after the first). Requires a legal plan.

@@ -131,7 +131,7 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
     dcn_seconds += dcn;
     within_seconds += total - dcn;
     Busy(busy, StepResource::kDcn) += dcn;
-    Busy(busy, law.scale_out_seconds_per_byte > 0 ? StepResource::kScaleOut
+    Busy(busy, law.scale_out_seconds_per_byte > 0  ? StepResource::kScaleOut
                : law.scale_up_seconds_per_byte > 0 ? StepResource::kScaleUp
                                                    : StepResource::kIci) += total - dcn;
   };
@@ -145,15 +145,16 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
   stage.optimizer_lower_seconds = update_bytes / context.rates.hbm_bytes_per_second;
   Busy(busy, StepResource::kHbm) += stage.optimizer_lower_seconds;
   if (workload.optimizer_offload && context.job.slice.accelerator.pcie_bytes_per_second) {
-    const double moved = 2 * updated * (MomentBytes(workload.optimizer, workload.precision.optimizer_state) +
-                                        MasterBytes(workload.precision));
+    const double moved =
+        2 * updated *
+        (MomentBytes(workload.optimizer, workload.precision.optimizer_state) + MasterBytes(workload.precision));
     stage.host_transfer_seconds += moved / *context.job.slice.accelerator.pcie_bytes_per_second;
   }
   if (context.profile == nullptr) return;
   const EfficiencyProfile& profile = *context.profile;
   stage.optimizer_seconds = stage.optimizer_lower_seconds / profile.optimizer_hbm_ratio;
-  stage.gradient_exposed_seconds = ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio,
-                                                  backward_lower_seconds);
+  stage.gradient_exposed_seconds =
+      ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio, backward_lower_seconds);
   stage.dcn_exposed_seconds = ExposedSeconds(dcn_seconds, profile.dcn_exposed_ratio, backward_lower_seconds);
   const double owned = (parameters.dense + parameters.expert) / shards;
   const double rounds = static_cast<double>(context.plan.MicrobatchesPerStep());
@@ -210,8 +211,7 @@ StageTime TimeStage(const Context& context, int32_t index, StepDetails& details,
 StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
                    const StageSplit& stages, StepDetails& details) {
   const EfficiencyProfile* profile = job.mode == EstimationMode::kCalibrated ? job.profile : nullptr;
-  const Context context = {job,    plan,         load, laws, stages, ShardingOf(plan.parallelism),
-                           RatesOf(job), profile};
+  const Context context = {job, plan, load, laws, stages, ShardingOf(plan.parallelism), RatesOf(job), profile};
   const double wide_bytes = load.wide_bytes_per_element;
   details.layers.resize(load.layers.size());
   for (size_t kind = 0; kind < load.layers.size(); ++kind) {
@@ -246,21 +246,21 @@ StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad&
 
   const StageTime& stage = details.stages[static_cast<size_t>(times.slowest_stage)];
   // Activations forward and their gradients back, once per chunk boundary of this stage.
-  const double permute =
-      2 * microbatches * std::max(1, parallelism.virtual_stage_count) * laws.pipeline_permute.Seconds(load.permute_bytes);
+  const double permute = 2 * microbatches * std::max(1, parallelism.virtual_stage_count) *
+                         laws.pipeline_permute.Seconds(load.permute_bytes);
   Busy(times.busy, ResourceOf(laws.pipeline_permute.slowest_tier)) += permute;
-  times.lower_seconds =
-      slots * slowest_lower + stage.gradient_lower_seconds + stage.optimizer_lower_seconds + stage.host_transfer_seconds;
-  times.upper_seconds = slots * upper + permute + stage.gradient_seconds + stage.optimizer_lower_seconds +
+  times.lower_seconds = slots * slowest_lower + stage.gradient_lower_seconds + stage.optimizer_lower_seconds +
                         stage.host_transfer_seconds;
+  times.upper_seconds =
+      slots * upper + permute + stage.gradient_seconds + stage.optimizer_lower_seconds + stage.host_transfer_seconds;
   Busy(times.busy, StepResource::kBubble) = times.bubble_microbatches * stage.expected_seconds;
   Busy(times.busy, StepResource::kPcie) = stage.host_transfer_seconds;
   if (profile == nullptr) {
     times.expected_seconds = times.lower_seconds;
     return times;
   }
-  times.permute_exposed_seconds =
-      ExposedSeconds(permute / profile->collective_ratio, profile->pipeline_exposed_ratio, slots * stage.compute_seconds);
+  times.permute_exposed_seconds = ExposedSeconds(permute / profile->collective_ratio, profile->pipeline_exposed_ratio,
+                                                 slots * stage.compute_seconds);
   if (job.slice.slice_count > 1) {
     times.jitter_seconds = profile->dcn_jitter_ratio_per_doubling * std::log2(job.slice.slice_count) * microbatches *
                            stage.compute_seconds;

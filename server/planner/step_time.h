@@ -20,32 +20,32 @@ namespace sliceplan::planner {
 struct StageTime {
   double lower_seconds = 0;
   double upper_seconds = 0;
-  double compute_seconds = 0;  // with the host floor
+  double compute_seconds = 0;     // with the host floor
   double host_extra_seconds = 0;  // what the floor added
   double weights_seconds = 0;
   double weights_exposed_seconds = 0;
   double expected_seconds = 0;
   // Once per step.
-  double gradient_seconds = 0;         // all-reduce before overlap
-  double gradient_lower_seconds = 0;   // what cannot hide behind the backward pass
+  double gradient_seconds = 0;          // all-reduce before overlap
+  double gradient_lower_seconds = 0;    // what cannot hide behind the backward pass
   double gradient_exposed_seconds = 0;  // expected, inside a slice
   double dcn_exposed_seconds = 0;       // expected, between slices
   double optimizer_seconds = 0;
   double optimizer_lower_seconds = 0;
   double accumulation_seconds = 0;
-  double host_transfer_seconds = 0;     // PCIe time that nothing hides
+  double host_transfer_seconds = 0;  // PCIe time that nothing hides
 };
 
 struct StepTimes {
   double lower_seconds = 0;
   double upper_seconds = 0;
   double expected_seconds = 0;
-  BusySeconds busy = {};           // of the slowest stage
+  BusySeconds busy = {};  // of the slowest stage
   int32_t slowest_stage = 0;
   double bubble_microbatches = 0;  // idle microbatch slots per step
   double jitter_seconds = 0;       // between slices
   double permute_exposed_seconds = 0;
-  double raised_seconds = 0;       // added so that the expectation is not below the lower bound
+  double raised_seconds = 0;  // added so that the expectation is not below the lower bound
 };
 
 // Working memory of TimeStep, reused between plans, and its details for the breakdown.
@@ -53,15 +53,15 @@ struct StepDetails {
   absl::InlinedVector<LayerTime, 4> layers;  // by kind
   LayerTime mtp;
   absl::InlinedVector<StageTime, 8> stages;
-  PhaseSeconds head;              // matrix unit, one microbatch
-  double logits_seconds = 0;      // HBM, one microbatch
+  PhaseSeconds head;          // matrix unit, one microbatch
+  double logits_seconds = 0;  // HBM, one microbatch
   double embedding_seconds = 0;
-  BoundPart head_bound;           // forward and backward together
+  BoundPart head_bound;  // forward and backward together
   BoundPart embedding_bound;
 };
 
-// Requires a legal plan, the counts of CountStep and the laws of its mapping. The accelerator must have a matmul rate for
-// the compute type and an HBM rate (checked by EstimateTraining).
+// Requires a legal plan, the counts of CountStep and the laws of its mapping. The accelerator must have a matmul rate
+// for the compute type and an HBM rate (checked by EstimateTraining).
 StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
                    const StageSplit& stages, StepDetails& details);
 

@@ -49,7 +49,8 @@ void TorusThresholds(const Slice& slice, const ThresholdQuestion& question, doub
       question.tensor_degree > 1 ? DataTokensPerChip(alpha, axes.data, sparsity) / (stages * tensor) : data;
 }
 
-void SwitchedThresholds(const Slice& slice, const ThresholdQuestion& question, double rate, TrainingThresholds& result) {
+void SwitchedThresholds(const Slice& slice, const ThresholdQuestion& question, double rate,
+                        TrainingThresholds& result) {
   const auto& scale_up = slice.accelerator.scale_up_bytes_per_second;
   const auto& network = slice.accelerator.network_bytes_per_second;
   const double domain_size = std::max<double>(1, slice.domain_size);
@@ -70,8 +71,8 @@ void SwitchedThresholds(const Slice& slice, const ThresholdQuestion& question, d
         leaves_domain ? DomainTokensPerChip(outer_alpha, domains, std::max(1.0, model / domain_size)) : 0;
     return sparsity * std::max(inside, outside);
   };
-  const double limit = has_inner ? TensorDegreeLimit(inner_alpha, 1, active_ffn_dim)
-                                 : TensorDegreeLimit(outer_alpha, 1, active_ffn_dim);
+  const double limit =
+      has_inner ? TensorDegreeLimit(inner_alpha, 1, active_ffn_dim) : TensorDegreeLimit(outer_alpha, 1, active_ffn_dim);
   const double tensor = static_cast<double>(question.tensor_degree);
   result.data_tokens_per_chip = beside(tensor);
   result.own_split_tokens_per_chip = result.data_tokens_per_chip;
@@ -140,7 +141,8 @@ TrainingThresholds ThresholdsOf(const Slice& slice, const ThresholdQuestion& que
     SwitchedThresholds(slice, question, rate, result);
   }
   if (slice.accelerator.dcn_bytes_per_second) {
-    const double sparsity = static_cast<double>(question.expert_count) / static_cast<double>(question.experts_per_token);
+    const double sparsity =
+        static_cast<double>(question.expert_count) / static_cast<double>(question.experts_per_token);
     result.dcn_tokens_per_slice = DcnTokensPerSlice(rate, *slice.accelerator.dcn_bytes_per_second, sparsity);
   }
   return result;

@@ -19,9 +19,7 @@ namespace sliceplan::planner {
 enum class Outcome { kFeasible, kOutOfMemory, kMissesDeadline, kOverBudget, kNoLegalPlan };
 
 // What keeps a step busy. Network tiers apart.
-enum class StepResource {
-  kMatrixUnit, kVectorUnit, kHbm, kIci, kScaleUp, kScaleOut, kDcn, kPcie, kBubble, kHost
-};
+enum class StepResource { kMatrixUnit, kVectorUnit, kHbm, kIci, kScaleUp, kScaleOut, kDcn, kPcie, kBubble, kHost };
 
 enum class Phase { kForward, kBackward, kRecompute, kGradientReduction, kOptimizer, kSchedule };
 
@@ -51,16 +49,16 @@ enum class MemoryMoment { kLoss, kLayerBackward, kOptimizerUpdate };
 struct MemoryUse {
   int64_t parameters_bytes = 0;
   int64_t gradients_bytes = 0;
-  int64_t optimizer_bytes = 0;        // moments and master copies
-  int64_t activations_bytes = 0;      // saved for the backward pass, microbatches in flight included
+  int64_t optimizer_bytes = 0;    // moments and master copies
+  int64_t activations_bytes = 0;  // saved for the backward pass, microbatches in flight included
   int64_t gathered_weights_bytes = 0;
-  int64_t workspace_bytes = 0;        // the layer being computed
+  int64_t workspace_bytes = 0;  // the layer being computed
   int64_t logits_bytes = 0;
-  int64_t buffers_bytes = 0;          // collective buffers
-  int64_t reserve_bytes = 0;          // runtime
-  int64_t used_bytes = 0;             // worst moment: not the sum of all above
+  int64_t buffers_bytes = 0;  // collective buffers
+  int64_t reserve_bytes = 0;  // runtime
+  int64_t used_bytes = 0;     // worst moment: not the sum of all above
   int64_t capacity_bytes = 0;
-  int64_t headroom_bytes = 0;         // negative when it does not fit
+  int64_t headroom_bytes = 0;  // negative when it does not fit
   int32_t stage = 0;
   MemoryMoment worst_moment = MemoryMoment::kLayerBackward;
 };
@@ -75,14 +73,14 @@ struct Bottleneck {
 
 // Tokens per chip that each strategy needs on this slice to be compute-bound, beside this job's own.
 struct Thresholds {
-  double tokens_per_chip = 0;                   // this job's
+  double tokens_per_chip = 0;  // this job's
   std::optional<double> data_tokens_per_chip;
   std::optional<double> fsdp_tokens_per_chip;
   std::optional<double> fsdp_tensor_tokens_per_chip;
   std::optional<double> tensor_degree_limit;
   std::optional<double> dcn_tokens_per_slice;
-  double tokens_per_slice = 0;                  // this job's
-  std::optional<double> optimal_fsdp_degree;    // book's X_opt at this batch
+  double tokens_per_slice = 0;                // this job's
+  std::optional<double> optimal_fsdp_degree;  // book's X_opt at this batch
   std::optional<double> pipeline_bubble_ratio;
 };
 
@@ -115,10 +113,10 @@ struct FieldChange {
 };
 
 struct Advice {
-  std::string code;      // UPPER_SNAKE
-  std::string sentence;  // with numbers
-  double step_time_ratio = 1;   // new over old expected step time, when it changes
-  int64_t memory_bytes = 0;     // change of used bytes per chip
+  std::string code;            // UPPER_SNAKE
+  std::string sentence;        // with numbers
+  double step_time_ratio = 1;  // new over old expected step time, when it changes
+  int64_t memory_bytes = 0;    // change of used bytes per chip
   std::vector<FieldChange> changes;
 };
 
@@ -148,25 +146,25 @@ struct AxisPlacement {
 
 struct TrainingEstimate {
   Outcome outcome = Outcome::kFeasible;
-  std::string shortfall;            // empty when feasible
-  double shortfall_amount = 0;      // bytes, seconds or dollars by outcome
+  std::string shortfall;        // empty when feasible
+  double shortfall_amount = 0;  // bytes, seconds or dollars by outcome
   std::optional<Fix> smallest_fix;
 
   Parallelism parallelism;
   std::vector<AxisPlacement> mapping;
   std::vector<Padding> paddings;
-  int64_t chip_count = 0;           // paid for
+  int64_t chip_count = 0;  // paid for
   int64_t idle_chip_count = 0;
   RematPolicy remat_policy = RematPolicy::kNone;
   int32_t gradient_accumulation = 1;
   int32_t microbatch_count = 1;
-  int64_t microbatch_size = 1;      // sequences per data shard
+  int64_t microbatch_size = 1;  // sequences per data shard
   std::vector<int32_t> layers_per_stage;
 
   StepTime step_time;
   std::vector<BreakdownEntry> breakdown;
   Bottleneck bottleneck;
-  MemoryUse memory;                 // of the fullest stage
+  MemoryUse memory;                     // of the fullest stage
   std::vector<MemoryUse> stage_memory;  // one per pipeline stage when pipelined
 
   double model_flops_per_step = 0;

@@ -20,16 +20,16 @@ enum class EstimationMode { kRoofline, kCalibrated };
 
 // What the backward pass finds saved. The MaxText names mean what MaxText means (jax checkpoint policies by tensor).
 enum class RematPolicy {
-  kNone,                        // everything saved
-  kFull,                        // layer inputs only; per-tensor recompute drops dead code
-  kBlock,                       // layer inputs only; the whole layer is run again
-  kSaveMatmulOutputs,           // outputs of all weight matmuls
-  kSaveAttention,               // layer input and attention context
-  kMinimal,                     // MaxText minimal: all weight matmuls, the attention kernel runs again
-  kMinimalFlash,                // and the attention context
+  kNone,               // everything saved
+  kFull,               // layer inputs only; per-tensor recompute drops dead code
+  kBlock,              // layer inputs only; the whole layer is run again
+  kSaveMatmulOutputs,  // outputs of all weight matmuls
+  kSaveAttention,      // layer input and attention context
+  kMinimal,            // MaxText minimal: all weight matmuls, the attention kernel runs again
+  kMinimalFlash,       // and the attention context
   kSaveQkvProj,
-  kSaveDotExceptMlp,            // q, k, v and output projections
-  kSaveDotExceptMlpWi,          // and the down projection
+  kSaveDotExceptMlp,             // q, k, v and output projections
+  kSaveDotExceptMlpWi,           // and the down projection
   kSaveDotWithContextExceptMlp,  // q, k, v, output projections and the context
   kCustom,
 };
@@ -66,9 +66,9 @@ struct TrainingWorkload {
   std::optional<int64_t> total_tokens;
   TrainingPrecision precision;
   Optimizer optimizer = Optimizer::kAdamw;
-  std::optional<RematPolicy> remat_policy;      // unset: the cheapest that fits
+  std::optional<RematPolicy> remat_policy;  // unset: the cheapest that fits
   CustomRemat custom_remat;
-  int32_t checkpoints_per_layer = 0;            // > 0: that many width-D tensors saved per layer, in place of a policy
+  int32_t checkpoints_per_layer = 0;             // > 0: that many width-D tensors saved per layer, in place of a policy
   std::optional<int32_t> gradient_accumulation;  // unset: the cheapest that fits
   bool optimizer_offload = false;
   bool activation_offload = false;

@@ -22,8 +22,8 @@ int64_t ToBytes(double bytes) { return static_cast<int64_t>(std::ceil(std::min(b
 struct StageSums {
   double dense = 0;
   double expert = 0;
-  double saved = 0;              // per microbatch
-  double largest_weights = 0;    // elements of one layer gathered
+  double saved = 0;            // per microbatch
+  double largest_weights = 0;  // elements of one layer gathered
   double largest_intermediate = 0;
   double largest_collective = 0;
 };
@@ -35,8 +35,7 @@ StageSums SumStage(const StepLoad& load, const StageSplit& stages, int32_t stage
     sums.dense += count * layer.dense_parameter_count;
     sums.expert += count * layer.expert_parameter_count;
     sums.saved += count * layer.saved_bytes;
-    sums.largest_weights =
-        std::max(sums.largest_weights, layer.dense_parameter_count + layer.expert_parameter_count);
+    sums.largest_weights = std::max(sums.largest_weights, layer.dense_parameter_count + layer.expert_parameter_count);
     sums.largest_intermediate = std::max(sums.largest_intermediate, layer.intermediate_bytes);
     sums.largest_collective =
         std::max({sums.largest_collective, layer.tensor_bytes, layer.context_bytes, layer.permute_bytes});
@@ -80,15 +79,13 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   const bool gathers = sharding.shard_count > 1 || precision.parameters != precision.compute;
   const bool calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
   const double gathered_layers = calibrated ? job.profile->gathered_layer_count : 1;
-  const double gathered =
-      gathers ? (sharding.shard_count > 1 ? devices * gathered_layers : 1) * load.wide_bytes_per_element *
-                    sums.largest_weights
-              : 0;
+  const double gathered = gathers ? (sharding.shard_count > 1 ? devices * gathered_layers : 1) *
+                                        load.wide_bytes_per_element * sums.largest_weights
+                                  : 0;
   const double logits =
       last ? kLogitBytes * load.edge.logits_element_count / std::max(1, workload.logits_chunk_count) : 0;
-  const double head = last && sharding.shard_count > 1
-                          ? devices * load.wide_bytes_per_element * load.edge.head_weight_count
-                          : 0;
+  const double head =
+      last && sharding.shard_count > 1 ? devices * load.wide_bytes_per_element * load.edge.head_weight_count : 0;
   const double workspace = sums.largest_intermediate;
   const double buffers = sums.largest_collective + (stages.stage_count > 1 ? 2 * load.permute_bytes : 0);
 
@@ -110,7 +107,8 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   use.capacity_bytes = job.slice.accelerator.AllocatableBytes().value_or(0);
   double reserve = 0;
   if (calibrated) {
-    reserve = job.profile->reserved_hbm_bytes + job.profile->reserved_hbm_ratio * static_cast<double>(use.capacity_bytes);
+    reserve =
+        job.profile->reserved_hbm_bytes + job.profile->reserved_hbm_ratio * static_cast<double>(use.capacity_bytes);
   }
   use.reserve_bytes = ToBytes(reserve);
   const double peak = std::max({loss_moment, backward_moment, update_moment});

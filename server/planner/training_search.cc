@@ -91,9 +91,8 @@ std::vector<Parallelism> EnumeratePlans(const TrainingJob& job) {
       }
     }
   }
-  std::stable_sort(plans.begin(), plans.end(), [](const Parallelism& a, const Parallelism& b) {
-    return Simplicity(a) < Simplicity(b);
-  });
+  std::stable_sort(plans.begin(), plans.end(),
+                   [](const Parallelism& a, const Parallelism& b) { return Simplicity(a) < Simplicity(b); });
   return plans;
 }
 

@@ -20,7 +20,8 @@ using hardware::AcceleratorSpec;
 using hardware::DataType;
 using hardware::Violation;
 
-// The curve runs over this many doublings of intensity on both sides of the knee, further when the operation lies outside.
+// The curve runs over this many doublings of intensity on both sides of the knee, further when the operation lies
+// outside.
 constexpr int kCurveDoublings = 6;
 
 absl::Status FirstViolation(const std::vector<Violation>& violations, size_t before) {
@@ -38,8 +39,8 @@ int64_t MeshChips(const std::vector<MeshAxis>& axes) {
   return chips;
 }
 
-// Adds the time and the shape of the curve once the work of one chip is known. `peak`: FLOPs per second of the unit that the
-// operation runs on; unset when that is not public.
+// Adds the time and the shape of the curve once the work of one chip is known. `peak`: FLOPs per second of the unit
+// that the operation runs on; unset when that is not public.
 void AddCurve(std::optional<double> peak, const AcceleratorSpec& accelerator, OperationAnalysis& analysis) {
   if (!peak || *peak <= 0 || !accelerator.hbm_bytes_per_second || *accelerator.hbm_bytes_per_second <= 0) return;
   const double bytes_per_second = *accelerator.hbm_bytes_per_second;
@@ -87,7 +88,8 @@ absl::Status AnalyzeMatmul(const OperationQuestion& question, const ShardedMatmu
   analysis.needs_output_sharding = sharded->needs_output_sharding;
   analysis.network_seconds = sharded->plan.network_seconds;
   const Matmul& local = sharded->plan.local;
-  const double padded = accelerator.mxu_dim && *accelerator.mxu_dim > 0 ? PaddedOverUseful(local, *accelerator.mxu_dim) : 1;
+  const double padded =
+      accelerator.mxu_dim && *accelerator.mxu_dim > 0 ? PaddedOverUseful(local, *accelerator.mxu_dim) : 1;
   AddTimes(CostOf(local), sharded->plan.seconds, padded, question.efficiency, analysis);
 
   const std::optional<double> peak = accelerator.MatmulRate(local.Compute());
@@ -110,10 +112,10 @@ void CheckAttention(const AttentionOp& op, std::vector<Violation>& violations) {
   CheckAtLeast(1, op.kv_head_count, "attention.kv_head_count", violations);
   CheckAtLeast(1, op.head_dim, "attention.head_dim", violations);
   if (op.kv_head_count >= 1 && op.query_head_count % op.kv_head_count != 0) {
-    violations.push_back({"attention.query_head_count",
-                          absl::StrCat(op.query_head_count, " query heads do not share ", op.kv_head_count,
-                                       " KV heads evenly"),
-                          "HEADS_NOT_DIVISIBLE"});
+    violations.push_back(
+        {"attention.query_head_count",
+         absl::StrCat(op.query_head_count, " query heads do not share ", op.kv_head_count, " KV heads evenly"),
+         "HEADS_NOT_DIVISIBLE"});
   }
   if (op.mask == AttentionMask::kCausal && op.query_length > op.key_length) {
     violations.push_back({"attention.query_length",
@@ -122,11 +124,11 @@ void CheckAttention(const AttentionOp& op, std::vector<Violation>& violations) {
                           "QUERY_LENGTH_ABOVE_KEY_LENGTH"});
   }
   const double longest = static_cast<double>(std::max(op.query_length, op.key_length));
-  const double width = static_cast<double>(op.query_head_count) *
-                       (op.materializes_scores ? longest : static_cast<double>(op.head_dim));
+  const double width =
+      static_cast<double>(op.query_head_count) * (op.materializes_scores ? longest : static_cast<double>(op.head_dim));
   if (static_cast<double>(op.batch_size) * longest * width > kMaxOperandElements) {
-    violations.push_back({"attention", "queries, keys and scores may each have at most 2^58 elements",
-                          "ATTENTION_TOO_LARGE"});
+    violations.push_back(
+        {"attention", "queries, keys and scores may each have at most 2^58 elements", "ATTENTION_TOO_LARGE"});
   }
 }
 
@@ -162,7 +164,8 @@ absl::Status AnalyzeAttention(const OperationQuestion& question, AttentionOp op,
   const OpCost cost = CostOf(op);
   const absl::StatusOr<ResourceSeconds> seconds = SecondsOf(cost, accelerator);
   if (!seconds.ok()) return seconds.status();
-  const double padded = accelerator.mxu_dim && *accelerator.mxu_dim > 0 ? PaddedOverUseful(op, *accelerator.mxu_dim) : 1;
+  const double padded =
+      accelerator.mxu_dim && *accelerator.mxu_dim > 0 ? PaddedOverUseful(op, *accelerator.mxu_dim) : 1;
   AddTimes(cost, *seconds, padded, question.efficiency, analysis);
   AddCurve(accelerator.MatmulRate(op.type), accelerator, analysis);
   return absl::OkStatus();
@@ -172,12 +175,12 @@ void CheckElementwise(const Elementwise& op, std::vector<Violation>& violations)
   CheckAtLeast(1, op.element_count, "elementwise.element_count", violations);
   CheckAtLeast(0, op.input_count, "elementwise.input_count", violations);
   if (!(op.flops_per_element >= 0) || !std::isfinite(op.flops_per_element)) {
-    violations.push_back({"elementwise.flops_per_element", "must be a finite number that is not negative",
-                          "FLOPS_OUT_OF_RANGE"});
+    violations.push_back(
+        {"elementwise.flops_per_element", "must be a finite number that is not negative", "FLOPS_OUT_OF_RANGE"});
   }
   if (static_cast<double>(op.element_count) * (static_cast<double>(op.input_count) + 1) > kMaxOperandElements) {
-    violations.push_back({"elementwise", "inputs and result may have at most 2^58 elements together",
-                          "ELEMENTWISE_TOO_LARGE"});
+    violations.push_back(
+        {"elementwise", "inputs and result may have at most 2^58 elements together", "ELEMENTWISE_TOO_LARGE"});
   }
 }
 

@@ -30,8 +30,8 @@ struct OperationQuestion {
   hardware::Slice slice;
   // Logical axes, slowest first. Empty: one chip does everything.
   std::vector<MeshAxis> mesh_axes;
-  // Sizes are those of the whole operation. The mesh spreads attention over sequences, then KV heads, then the query heads
-  // that share one (whose keys and values are then copied), and elementwise work over elements.
+  // Sizes are those of the whole operation. The mesh spreads attention over sequences, then KV heads, then the query
+  // heads that share one (whose keys and values are then copied), and elementwise work over elements.
   std::variant<ShardedMatmul, AttentionOp, Elementwise> operation;
   // Absent: expected_seconds is the lower bound.
   std::optional<OperationEfficiency> efficiency;

@@ -1,5 +1,5 @@
-// Scores and context of softmax attention on one chip. A fused kernel reads Q, K, V once, writes the output once and keeps
-// scores out of HBM. Chapters 4 and 7 of "How To Scale Your Model".
+// Scores and context of softmax attention on one chip. A fused kernel reads Q, K, V once, writes the output once and
+// keeps scores out of HBM. Chapters 4 and 7 of "How To Scale Your Model".
 #ifndef SLICEPLAN_SERVER_ROOFLINE_ATTENTION_H_
 #define SLICEPLAN_SERVER_ROOFLINE_ATTENTION_H_
 
@@ -13,8 +13,8 @@ namespace sliceplan::roofline {
 
 enum class AttentionMask { kCausal, kFull };
 
-// Counts positive; kv_head_count divides query_head_count. Under kCausal the queries are the last positions of the keys, so
-// query_length is at most key_length.
+// Counts positive; kv_head_count divides query_head_count. Under kCausal the queries are the last positions of the
+// keys, so query_length is at most key_length.
 struct AttentionOp {
   int64_t batch_size = 1;
   int64_t query_length = 1;  // T; 1 in decode
@@ -25,13 +25,13 @@ struct AttentionOp {
   AttentionMask mask = AttentionMask::kFull;
   hardware::DataType type = hardware::DataType::kBf16;     // of Q and the output
   hardware::DataType kv_type = hardware::DataType::kBf16;  // of K and V
-  // Not fused: all T x S scores of every head are written, normalised in a pass of their own and read again, and a causal
-  // mask saves nothing.
+  // Not fused: all T x S scores of every head are written, normalised in a pass of their own and read again, and a
+  // causal mask saves nothing.
   bool materializes_scores = false;
 };
 
-// Query-key pairs per head of one sequence that the kernel computes. Causal: T * S - T * T / 2, the book's half when T = S;
-// one query sees every key. Materialised: T * S.
+// Query-key pairs per head of one sequence that the kernel computes. Causal: T * S - T * T / 2, the book's half when T
+// = S; one query sees every key. Materialised: T * S.
 double AttendedPairs(const AttentionOp& op);
 
 // 4 x batch x pairs x heads x head_dim.

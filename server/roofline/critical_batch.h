@@ -1,5 +1,5 @@
-// The batch at which a matmul turns from waiting for weights to computing. Chapters 1 and 7 of "How To Scale Your Model". B
-// counts tokens per replica of the weights: sharding the model scales compute and bandwidth together.
+// The batch at which a matmul turns from waiting for weights to computing. Chapters 1 and 7 of "How To Scale Your
+// Model". B counts tokens per replica of the weights: sharding the model scales compute and bandwidth together.
 #ifndef SLICEPLAN_SERVER_ROOFLINE_CRITICAL_BATCH_H_
 #define SLICEPLAN_SERVER_ROOFLINE_CRITICAL_BATCH_H_
 

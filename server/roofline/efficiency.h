@@ -31,23 +31,23 @@ struct EfficiencyProfile {
 
   // Memory-bound work.
   double elementwise_hbm_ratio = 1;
-  double elementwise_passes = 3;             // forward and backward
-  double elementwise_remat_passes = 1;       // more with any recompute
+  double elementwise_passes = 3;        // forward and backward
+  double elementwise_remat_passes = 1;  // more with any recompute
   double logits_bytes_per_element = 20;
   double optimizer_hbm_ratio = 1;
 
   // Mixture of experts.
-  double expert_inverse_ratio = 1;           // dropless grouped matmuls against dense ones
-  double expert_permute_passes = 0;          // of routed activations through HBM per layer and step
-  double expert_dispatch_ratio = 0;          // share of one-hot dispatch and combine einsums that shows (capacity factor)
-  double expert_tile = 1;                    // grouped matmul tiles pad both weight dimensions to this
+  double expert_inverse_ratio = 1;   // dropless grouped matmuls against dense ones
+  double expert_permute_passes = 0;  // of routed activations through HBM per layer and step
+  double expert_dispatch_ratio = 0;  // share of one-hot dispatch and combine einsums that shows (capacity factor)
+  double expert_tile = 1;            // grouped matmul tiles pad both weight dimensions to this
 
   // Collectives: share of link rate reached, and how much of each shows beside compute.
   double collective_ratio = 1;
-  double gathered_weights_passes = 0;        // through HBM of every gathered weight, per microbatch
+  double gathered_weights_passes = 0;  // through HBM of every gathered weight, per microbatch
   double gathered_weights_hbm_ratio = 1;
-  double fsdp_hideable_compute_ratio = 1;    // at most this share of compute can hide FSDP traffic
-  double fsdp_hidden_cost_ratio = 0;         // part of the hidden traffic that shows all the same
+  double fsdp_hideable_compute_ratio = 1;  // at most this share of compute can hide FSDP traffic
+  double fsdp_hidden_cost_ratio = 0;       // part of the hidden traffic that shows all the same
   double tensor_exposed_ratio = 0;
   double context_exposed_ratio = 0;
   double expert_exposed_ratio = 0;
@@ -57,8 +57,8 @@ struct EfficiencyProfile {
   double dcn_jitter_ratio_per_doubling = 0;  // of compute, per doubling of the slice count
 
   // Host and launch.
-  double launch_seconds_per_layer = 0;       // per layer and microbatch
-  double host_seconds_per_layer = 0;         // floor: (device^4 + host^4)^(1/4)
+  double launch_seconds_per_layer = 0;  // per layer and microbatch
+  double host_seconds_per_layer = 0;    // floor: (device^4 + host^4)^(1/4)
   double host_seconds_per_expert_layer = 0;
   double accumulation_bytes_per_parameter = 0;  // gradient accumulation, per microbatch
 
@@ -70,7 +70,8 @@ struct EfficiencyProfile {
   double expert_low_ratio = 0;
   double expert_high_ratio = 0;
 
-  // Memory: layers whose gathered weights are alive at once, and what the runtime keeps, a share of HBM and a fixed part.
+  // Memory: layers whose gathered weights are alive at once, and what the runtime keeps, a share of HBM and a fixed
+  // part.
   double gathered_layer_count = 1;
   double reserved_hbm_ratio = 0;
   double reserved_hbm_bytes = 0;

@@ -25,8 +25,8 @@ OpCost CostOf(const DotProduct& op) {
 
 OpCost CostOf(const EmbeddingLookup& op) {
   OpCost cost;
-  cost.hbm_bytes = Real(op.token_count) * Real(op.hidden_dim) *
-                   (BytesPerElement(op.table_type) + BytesPerElement(op.output_type));
+  cost.hbm_bytes =
+      Real(op.token_count) * Real(op.hidden_dim) * (BytesPerElement(op.table_type) + BytesPerElement(op.output_type));
   return cost;
 }
 

@@ -1,5 +1,5 @@
-// Data that waits in host memory: over PCIe to the chips, over ICI to the one that needs it, or over the data-centre network
-// to another slice. "How To Scale Your Model", chapter 2. Rates of one chip, positive.
+// Data that waits in host memory: over PCIe to the chips, over ICI to the one that needs it, or over the data-centre
+// network to another slice. "How To Scale Your Model", chapter 2. Rates of one chip, positive.
 #ifndef SLICEPLAN_SERVER_ROOFLINE_HOST_OFFLOAD_H_
 #define SLICEPLAN_SERVER_ROOFLINE_HOST_OFFLOAD_H_
 
@@ -17,8 +17,8 @@ namespace sliceplan::roofline {
 int LinkCountAt(absl::Span<const hardware::TorusAxis> axes, absl::Span<const int32_t> position);
 
 // All chips read their share of rhs from the host at once, the chip at `position` gathers the shares over its links and
-// multiplies. Each stage as if alone; they can overlap in pieces, so the slowest is the lower bound. FAILED_PRECONDITION
-// names a missing rate.
+// multiplies. Each stage as if alone; they can overlap in pieces, so the slowest is the lower bound.
+// FAILED_PRECONDITION names a missing rate.
 absl::StatusOr<ResourceSeconds> OffloadedMatmulSeconds(const Matmul& matmul, const hardware::Slice& slice,
                                                        absl::Span<const int32_t> position);
 

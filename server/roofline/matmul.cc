@@ -60,8 +60,7 @@ OpCost CostOf(const Matmul& matmul) {
 }
 
 double PaddedOverUseful(const Matmul& matmul, int64_t mxu_dim) {
-  return 1 / (UsefulRatio(matmul.m, kMatrixUnitRows) * UsefulRatio(matmul.k, mxu_dim) *
-              UsefulRatio(matmul.n, mxu_dim));
+  return 1 / (UsefulRatio(matmul.m, kMatrixUnitRows) * UsefulRatio(matmul.k, mxu_dim) * UsefulRatio(matmul.n, mxu_dim));
 }
 
 absl::StatusOr<double> AttainableFlopsPerSecond(const Matmul& matmul, const hardware::AcceleratorSpec& accelerator) {
@@ -84,8 +83,7 @@ double BytesOf(const TiledMatmul& tiled) {
 double LoadIntensity(const TiledMatmul& tiled) {
   const double m = Real(tiled.tile_m);
   const double n = Real(tiled.tile_n);
-  return kFlopsPerMultiplyAdd * m * n /
-         (m * BytesPerElement(tiled.matmul.lhs) + n * BytesPerElement(tiled.matmul.rhs));
+  return kFlopsPerMultiplyAdd * m * n / (m * BytesPerElement(tiled.matmul.lhs) + n * BytesPerElement(tiled.matmul.rhs));
 }
 
 }  // namespace sliceplan::roofline

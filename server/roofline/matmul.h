@@ -29,8 +29,8 @@ struct Matmul {
   hardware::DataType Compute() const;
 };
 
-// The narrowest type that holds both operands: equal types stay, the wider of two integers or of two floats wins, and an
-// integer meeting a float is converted to bf16 (fp32 beside fp32).
+// The narrowest type that holds both operands: equal types stay, the wider of two integers or of two floats wins, and
+// an integer meeting a float is converted to bf16 (fp32 beside fp32).
 hardware::DataType ComputeType(hardware::DataType lhs, hardware::DataType rhs);
 
 // 2 x batch x m x k x n.
@@ -66,8 +66,8 @@ double PaddedOverUseful(const Matmul& matmul, int64_t mxu_dim);
 // The roofline's throughput: FLOPs over the larger of compute and HBM time. FAILED_PRECONDITION names a missing rate.
 absl::StatusOr<double> AttainableFlopsPerSecond(const Matmul& matmul, const hardware::AcceleratorSpec& accelerator);
 
-// A matmul walked in tiles [tile_m, tile_k] x [tile_k, tile_n] with one output tile resident: operands are loaded again for
-// every output tile. Book, chapter 1. Tiles are clamped to nothing: dimensions are counted in whole tiles.
+// A matmul walked in tiles [tile_m, tile_k] x [tile_k, tile_n] with one output tile resident: operands are loaded again
+// for every output tile. Book, chapter 1. Tiles are clamped to nothing: dimensions are counted in whole tiles.
 struct TiledMatmul {
   Matmul matmul;
   int64_t tile_m = 1;

@@ -1,5 +1,5 @@
-// Internal to sharded_matmul: one mesh axis at a time, what it splits before, during and after the local multiplication, and
-// what a choice for every axis costs.
+// Internal to sharded_matmul: one mesh axis at a time, what it splits before, during and after the local
+// multiplication, and what a choice for every axis costs.
 #ifndef SLICEPLAN_SERVER_ROOFLINE_MATMUL_PLAN_H_
 #define SLICEPLAN_SERVER_ROOFLINE_MATMUL_PLAN_H_
 
@@ -33,8 +33,8 @@ struct AxisRole {
   bool output_is_free = false;  // the request does not say
 };
 
-// What it splits in the operands of the local multiplication: nothing, one operand's own dimension, or the same dimension
-// in both.
+// What it splits in the operands of the local multiplication: nothing, one operand's own dimension, or the same
+// dimension in both.
 struct AxisChoice {
   int lhs = kWholeDim;
   int rhs = kWholeDim;
@@ -49,8 +49,8 @@ std::vector<AxisChoice> ChoicesOf(const AxisRole& role, const MatmulDims& dims);
 // Costs choices for all axes; keeps the laws of collectives that it has met.
 class MatmulPlanner {
  public:
-  MatmulPlanner(const ShardedMatmul& op, MatmulDims dims, const std::vector<MeshAxis>& mesh, std::vector<AxisRole> roles,
-                const MeshNetwork& network, const hardware::AcceleratorSpec& accelerator);
+  MatmulPlanner(const ShardedMatmul& op, MatmulDims dims, const std::vector<MeshAxis>& mesh,
+                std::vector<AxisRole> roles, const MeshNetwork& network, const hardware::AcceleratorSpec& accelerator);
 
   // nullopt when a dimension does not divide that way.
   absl::StatusOr<std::optional<MatmulPlan>> PlanOf(const std::vector<AxisChoice>& choices);

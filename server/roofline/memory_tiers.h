@@ -1,5 +1,5 @@
-// The paths that bytes take to a chip's units, and the intensity that each path asks for. Chapters 1 and 2 of "How To Scale
-// Your Model"; chapter 12 for GPUs.
+// The paths that bytes take to a chip's units, and the intensity that each path asks for. Chapters 1 and 2 of "How To
+// Scale Your Model"; chapter 12 for GPUs.
 #ifndef SLICEPLAN_SERVER_ROOFLINE_MEMORY_TIERS_H_
 #define SLICEPLAN_SERVER_ROOFLINE_MEMORY_TIERS_H_
 
@@ -34,8 +34,9 @@ absl::StatusOr<double> CriticalIntensity(const hardware::AcceleratorSpec& accele
 absl::StatusOr<double> BandwidthRatio(const hardware::AcceleratorSpec& accelerator, MemoryTier fast, MemoryTier slow);
 
 // Totals of one chip or of its neighbourhood; nullopt when a figure is not public.
-std::optional<double> IciEgressBytesPerSecond(const hardware::AcceleratorSpec& accelerator);    // all links of a chip
-std::optional<double> DomainEgressBytesPerSecond(const hardware::AcceleratorSpec& accelerator);  // scale-up domain, outwards
+std::optional<double> IciEgressBytesPerSecond(const hardware::AcceleratorSpec& accelerator);  // all links of a chip
+std::optional<double> DomainEgressBytesPerSecond(
+    const hardware::AcceleratorSpec& accelerator);  // scale-up domain, outwards
 std::optional<double> HostDcnBytesPerSecond(const hardware::AcceleratorSpec& accelerator, int32_t chips_per_host);
 std::optional<double> SharedMemoryBytes(const hardware::AcceleratorSpec& accelerator);  // of all multiprocessors
 

@@ -32,8 +32,8 @@ class SliceNetwork final : public MeshNetwork {
   std::vector<hardware::Group> groups_;
 };
 
-// Every mesh axis is a ring of its own, long enough that (n - 1) / n is 1. Book, chapter 3: V / (m W_ici), all-reduce twice
-// that, all-to-all V max(A) / (4 n W_ici), at least half of each ring in hops. No permutes.
+// Every mesh axis is a ring of its own, long enough that (n - 1) / n is 1. Book, chapter 3: V / (m W_ici), all-reduce
+// twice that, all-to-all V max(A) / (4 n W_ici), at least half of each ring in hops. No permutes.
 class LongRingNetwork final : public MeshNetwork {
  public:
   // `axis_bytes_per_second`: both directions of a ring, W_ici.

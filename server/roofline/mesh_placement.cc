@@ -20,9 +20,8 @@ std::string Field(size_t index, const char* member) { return absl::StrCat("mesh_
 
 // The shape that places a mesh: "16x16x16, 2 slices".
 std::string ShapeOf(const Slice& slice) {
-  std::string shape = absl::StrJoin(slice.axes, "x", [](std::string* out, const hardware::TorusAxis& axis) {
-    absl::StrAppend(out, axis.size);
-  });
+  std::string shape = absl::StrJoin(
+      slice.axes, "x", [](std::string* out, const hardware::TorusAxis& axis) { absl::StrAppend(out, axis.size); });
   if (shape.empty()) shape = absl::StrCat(slice.chip_count);
   if (slice.slice_count > 1) absl::StrAppend(&shape, ", ", slice.slice_count, " slices");
   return shape;
@@ -102,7 +101,7 @@ bool PlaceWhole(const Slice& slice, const std::vector<int64_t>& sizes, size_t en
 bool PlaceFactors(const Slice& slice, const std::vector<int64_t>& sizes, const std::vector<int32_t>& order,
                   std::vector<Group>& groups) {
   size_t at = order.size();
-  int64_t left = 1;    // of the physical axis being filled
+  int64_t left = 1;  // of the physical axis being filled
   int32_t stride = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     groups[i].pieces.clear();
@@ -145,8 +144,8 @@ std::vector<Group> PlaceExplicit(const Slice& slice, const std::vector<MeshAxis>
     const bool whole_slices = slices >= 1 && slices == static_cast<int32_t>(slices) && slices <= slice.slice_count;
     if (!whole_slices || (slices > 1 && slice.slice_count % static_cast<int32_t>(slices) != 0)) {
       violations.push_back({Field(i, "pieces"),
-                            absl::StrCat("the factors of '", axes[i].name, "' multiply to ", product, ", not to its size ",
-                                         axes[i].size),
+                            absl::StrCat("the factors of '", axes[i].name, "' multiply to ", product,
+                                         ", not to its size ", axes[i].size),
                             "MESH_PIECES_SIZE_MISMATCH"});
       continue;
     }
@@ -162,8 +161,8 @@ std::vector<Group> PlaceMesh(const Slice& slice, const std::vector<MeshAxis>& ax
                              std::vector<Violation>& violations) {
   const size_t violations_before = violations.size();
   if (axes.size() > kMaxMeshAxes) {
-    violations.push_back({"mesh_axes", absl::StrCat("at most ", kMaxMeshAxes, " mesh axes, not ", axes.size()),
-                          "TOO_MANY_MESH_AXES"});
+    violations.push_back(
+        {"mesh_axes", absl::StrCat("at most ", kMaxMeshAxes, " mesh axes, not ", axes.size()), "TOO_MANY_MESH_AXES"});
     return {};
   }
   CheckNames(axes, violations);
@@ -172,10 +171,11 @@ std::vector<Group> PlaceMesh(const Slice& slice, const std::vector<MeshAxis>& ax
   const int64_t total_chips = slice.TotalChips();
   const std::optional<int64_t> chips = MeshChips(axes, total_chips);
   if (!chips || total_chips % *chips != 0) {
-    violations.push_back({"mesh_axes",
-                          absl::StrCat("the sizes of the mesh must multiply to the ", total_chips,
-                                       " chips of the slice or to a divisor", chips ? absl::StrCat(", not to ", *chips) : ""),
-                          "MESH_SIZE_MISMATCH"});
+    violations.push_back(
+        {"mesh_axes",
+         absl::StrCat("the sizes of the mesh must multiply to the ", total_chips, " chips of the slice or to a divisor",
+                      chips ? absl::StrCat(", not to ", *chips) : ""),
+         "MESH_SIZE_MISMATCH"});
     return {};
   }
   const bool is_explicit =
@@ -190,9 +190,8 @@ std::vector<Group> PlaceMesh(const Slice& slice, const std::vector<MeshAxis>& ax
   for (const MeshAxis& axis : axes) sizes.push_back(axis.size);
   std::vector<Group> groups(sizes.size());
   if (!TakeSlices(slice.slice_count, sizes, groups) || !PlaceInSlice(slice, sizes, groups)) {
-    const std::string mesh = absl::StrJoin(axes, " x ", [](std::string* out, const MeshAxis& axis) {
-      absl::StrAppend(out, axis.name, "=", axis.size);
-    });
+    const std::string mesh = absl::StrJoin(
+        axes, " x ", [](std::string* out, const MeshAxis& axis) { absl::StrAppend(out, axis.name, "=", axis.size); });
     violations.push_back({"mesh_axes", absl::StrCat("a mesh of ", mesh, " does not factor the slice ", ShapeOf(slice)),
                           "MESH_DOES_NOT_FACTOR_SLICE"});
     return {};

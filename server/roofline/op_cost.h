@@ -38,8 +38,8 @@ struct OpCost {
   OpCost Times(double factor) const;
 };
 
-// Seconds of each resource at peak. A missing vector rate makes vector work free: it is bound by HBM. ICI bytes go over one
-// link. FAILED_PRECONDITION names a missing rate that the cost needs.
+// Seconds of each resource at peak. A missing vector rate makes vector work free: it is bound by HBM. ICI bytes go over
+// one link. FAILED_PRECONDITION names a missing rate that the cost needs.
 absl::StatusOr<ResourceSeconds> SecondsOf(const OpCost& cost, const hardware::AcceleratorSpec& accelerator);
 
 }  // namespace sliceplan::roofline

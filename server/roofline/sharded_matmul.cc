@@ -94,7 +94,7 @@ void CheckOrder(const OperandDims& lhs_dims, const Sharding& lhs, const OperandD
 }
 
 void SetRoles(const OperandDims& dims, const Sharding& sharding, const std::vector<MeshAxis>& mesh,
-              int AxisRole::* member, std::vector<AxisRole>& roles) {
+              int AxisRole::*member, std::vector<AxisRole>& roles) {
   for (size_t i = 0; i < sharding.size(); ++i) {
     for (const int axis : sharding[i]) {
       const size_t index = static_cast<size_t>(axis);

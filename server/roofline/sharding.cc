@@ -90,8 +90,8 @@ Sharding ResolveSharding(const std::vector<DimensionSharding>& entries, absl::Sp
       const std::string axis_path = absl::StrCat(path, ".axes[", j, "]");
       const int axis = AxisIndex(mesh, entries[i].axes[j]);
       if (axis < 0) {
-        violations.push_back({axis_path, absl::StrCat("the mesh has no axis '", entries[i].axes[j], "'"),
-                              "UNKNOWN_MESH_AXIS"});
+        violations.push_back(
+            {axis_path, absl::StrCat("the mesh has no axis '", entries[i].axes[j], "'"), "UNKNOWN_MESH_AXIS"});
       } else if (!used.insert(axis).second) {
         violations.push_back({axis_path,
                               absl::StrCat("mesh axis '", entries[i].axes[j],

@@ -24,9 +24,9 @@ struct DimensionSharding {
   std::vector<std::string> axes;
 };
 
-// Resolves names. `dimensions` names those of the array in order ("m", "k"), `shape` their sizes. Appends a violation of
-// `field`[i] for an unknown dimension or axis, a dimension named twice, an axis used twice in the array, or a size that the
-// axes do not divide. Dimensions not named are whole.
+// Resolves names. `dimensions` names those of the array in order ("m", "k"), `shape` their sizes. Appends a violation
+// of `field`[i] for an unknown dimension or axis, a dimension named twice, an axis used twice in the array, or a size
+// that the axes do not divide. Dimensions not named are whole.
 Sharding ResolveSharding(const std::vector<DimensionSharding>& entries, absl::Span<const std::string> dimensions,
                          absl::Span<const int64_t> shape, const std::vector<MeshAxis>& mesh, absl::string_view field,
                          std::vector<hardware::Violation>& violations);

@@ -18,7 +18,8 @@ double PaddedDim(int64_t dim, int64_t tile);
 // dim / PaddedDim: the share of the tile that does useful work, in (0, 1].
 double UsefulRatio(int64_t dim, int64_t tile);
 
-// A tiled layout T(a, b, ...): the last dimensions are padded, the others stay. The tile has at most as many dimensions.
+// A tiled layout T(a, b, ...): the last dimensions are padded, the others stay. The tile has at most as many
+// dimensions.
 struct TiledLayout {
   std::vector<double> padded_shape;
   double bytes = 0;

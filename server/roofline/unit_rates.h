@@ -1,5 +1,5 @@
-// Peaks rebuilt from what a data sheet counts: units, lanes and clock. Chapters 2 (TPU) and 12 (GPU) of "How To Scale Your
-// Model". All arguments positive.
+// Peaks rebuilt from what a data sheet counts: units, lanes and clock. Chapters 2 (TPU) and 12 (GPU) of "How To Scale
+// Your Model". All arguments positive.
 #ifndef SLICEPLAN_SERVER_ROOFLINE_UNIT_RATES_H_
 #define SLICEPLAN_SERVER_ROOFLINE_UNIT_RATES_H_
 

@@ -8,8 +8,7 @@
 
 namespace sliceplan::rpc {
 
-BufferedSink::BufferedSink(int file_descriptor)
-    : file_descriptor_(file_descriptor), thread_([this] { RunThread(); }) {}
+BufferedSink::BufferedSink(int file_descriptor) : file_descriptor_(file_descriptor), thread_([this] { RunThread(); }) {}
 
 BufferedSink::~BufferedSink() {
   {

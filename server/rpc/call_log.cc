@@ -20,9 +20,10 @@ namespace experimental = grpc::experimental;
 
 // By the number of the code.
 constexpr std::array<absl::string_view, 17> kCodeNames = {
-    "OK",          "CANCELLED",          "UNKNOWN",            "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",      "OUT_OF_RANGE",
-    "UNIMPLEMENTED", "INTERNAL",         "UNAVAILABLE",        "DATA_LOSS",        "UNAUTHENTICATED"};
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
 
 absl::string_view CodeName(grpc::StatusCode code) {
   const auto index = static_cast<size_t>(code);
@@ -70,8 +71,8 @@ class CallLog : public experimental::Interceptor {
   void WriteLine(const grpc::Status& status, const std::multimap<std::string, std::string>* trailers) const {
     const absl::string_view method = absl::StripPrefix(info_.method(), "/");
     // Probes and tools: clients ask for the newest reflection first and fall back by themselves.
-    const bool background = absl::StartsWith(method, "grpc.") &&
-                            (status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
+    const bool background =
+        absl::StartsWith(method, "grpc.") && (status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
     const Severity severity = background ? Severity::kDebug : SeverityOf(status.error_code());
     if (!log_.Wants(severity)) return;
     const grpc::ServerContextBase& context = *info_.server_context();

@@ -10,9 +10,9 @@
 
 namespace sliceplan::rpc {
 
-// Fields: method, code, latency_s, deadline_s (if the caller set one), peer, request_id, trace_id (of a W3C `traceparent`,
-// if there is one), error (the message, if the call failed). Severity by code; health checks and reflection are DEBUG.
-// `log` must outlive the server.
+// Fields: method, code, latency_s, deadline_s (if the caller set one), peer, request_id, trace_id (of a W3C
+// `traceparent`, if there is one), error (the message, if the call failed). Severity by code; health checks and
+// reflection are DEBUG. `log` must outlive the server.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallLog(const JsonLog* log);
 
 }  // namespace sliceplan::rpc

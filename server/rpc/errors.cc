@@ -96,8 +96,8 @@ Result InvalidArgument(const std::vector<FieldError>& errors) {
 
 Result NotFound(absl::string_view type, absl::string_view name, absl::string_view sentence, absl::string_view reason,
                 absl::string_view field) {
-  google::rpc::Status status =
-      StatusOf(absl::StatusCode::kNotFound, field.empty() ? std::string(sentence) : absl::StrCat(field, ": ", sentence));
+  google::rpc::Status status = StatusOf(absl::StatusCode::kNotFound,
+                                        field.empty() ? std::string(sentence) : absl::StrCat(field, ": ", sentence));
   google::rpc::ResourceInfo resource;
   resource.set_resource_type(std::string(type));
   resource.set_resource_name(Printable(name, kMaxNameBytes));

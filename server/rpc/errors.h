@@ -1,7 +1,7 @@
 // Every error that the service raises, with its code and google.rpc details. docs: server/rpc/README.md has the table.
 //
-// A status travels in HTTP/2 trailers, which stop at 8 KiB in all; beyond that a client sees RESOURCE_EXHAUSTED instead of
-// the error. So messages are cut to kMaxMessageBytes and a whole status to kMaxStatusBytes.
+// A status travels in HTTP/2 trailers, which stop at 8 KiB in all; beyond that a client sees RESOURCE_EXHAUSTED instead
+// of the error. So messages are cut to kMaxMessageBytes and a whole status to kMaxStatusBytes.
 #ifndef SLICEPLAN_SERVER_RPC_ERRORS_H_
 #define SLICEPLAN_SERVER_RPC_ERRORS_H_
 

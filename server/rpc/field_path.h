@@ -1,5 +1,5 @@
-// Where in a request a value stands. A chain on the stack that is turned into text only when something is wrong with the
-// value, so that a good request costs nothing.
+// Where in a request a value stands. A chain on the stack that is turned into text only when something is wrong with
+// the value, so that a good request costs nothing.
 #ifndef SLICEPLAN_SERVER_RPC_FIELD_PATH_H_
 #define SLICEPLAN_SERVER_RPC_FIELD_PATH_H_
 

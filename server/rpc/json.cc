@@ -32,8 +32,7 @@ Result ParseJson(absl::string_view text, google::protobuf::Message* message) {
   }
   // protobuf's parser lets text pass that is no JSON (single quotes, names without quotes).
   if (const std::string problem = JsonSyntaxProblem(text); !problem.empty()) return refuse(problem);
-  const auto status =
-      json_util::JsonStringToMessage(google::protobuf::StringPiece(text.data(), text.size()), message);
+  const auto status = json_util::JsonStringToMessage(google::protobuf::StringPiece(text.data(), text.size()), message);
   if (status.ok()) return Result();
   std::vector<FieldError> errors = DiagnoseJson(text, *message->GetDescriptor());
   if (!errors.empty()) return InvalidArgument(errors);

@@ -13,8 +13,8 @@ namespace sliceplan::rpc {
 // Largest text that is read: the limit of a gRPC message.
 inline constexpr size_t kMaxJsonBytes = 4 << 20;
 
-// Fills `message` (which must be empty). INVALID_ARGUMENT lists every unknown field with near names, every enum name that
-// does not exist with the legal ones, and every value of the wrong type.
+// Fills `message` (which must be empty). INVALID_ARGUMENT lists every unknown field with near names, every enum name
+// that does not exist with the legal ones, and every value of the wrong type.
 Result ParseJson(absl::string_view text, google::protobuf::Message* message);
 
 // lowerCamel names, fields at their default included but for `optional` ones, one line.

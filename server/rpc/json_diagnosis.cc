@@ -112,9 +112,10 @@ class Diagnosis {
     std::vector<absl::string_view> names;
     for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->json_name());
     const std::vector<std::string> near = catalog::NearNames(key, names);
-    violations_.Add(path, absl::StrCat(type.name(), " has no field ", Quoted(key), catalog::DidYouMean(near),
-                                       near.empty() ? "." : ""),
-                    "UNKNOWN_FIELD");
+    violations_.Add(
+        path,
+        absl::StrCat(type.name(), " has no field ", Quoted(key), catalog::DidYouMean(near), near.empty() ? "." : ""),
+        "UNKNOWN_FIELD");
   }
 
   void CheckField(const json& value, const FieldDescriptor& field, const FieldPath& parent) {

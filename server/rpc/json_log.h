@@ -1,6 +1,6 @@
 // Logs as JSON, one object per line: {"time":"2026-11-29T14:30:11.123456Z","severity":"INFO","message":"...",...}.
-// Lines go to a sink; the usual one collects them and writes from a thread of its own, so that a slow reader of standard
-// error never holds up an answer.
+// Lines go to a sink; the usual one collects them and writes from a thread of its own, so that a slow reader of
+// standard error never holds up an answer.
 #ifndef SLICEPLAN_SERVER_RPC_JSON_LOG_H_
 #define SLICEPLAN_SERVER_RPC_JSON_LOG_H_
 
@@ -37,8 +37,8 @@ class LogLine {
  public:
   LogLine(absl::Time time, Severity severity, absl::string_view message);
 
-  // Names are literals of ours and not escaped; text is, and bytes that are not UTF-8 become U+FFFD. Numbers that are not
-  // finite become null.
+  // Names are literals of ours and not escaped; text is, and bytes that are not UTF-8 become U+FFFD. Numbers that are
+  // not finite become null.
   LogLine& Text(absl::string_view name, absl::string_view value);
   LogLine& Integer(absl::string_view name, int64_t value);
   LogLine& Seconds(absl::string_view name, absl::Duration value);
@@ -56,7 +56,8 @@ class LogLine {
 class JsonLog {
  public:
   // `sink` must outlive the log.
-  JsonLog(LogSink* sink, Severity least, std::function<absl::Time()> now = [] { return absl::Now(); })
+  JsonLog(
+      LogSink* sink, Severity least, std::function<absl::Time()> now = [] { return absl::Now(); })
       : sink_(sink), least_(least), now_(std::move(now)) {}
 
   bool Wants(Severity severity) const { return severity >= least_; }

@@ -1,7 +1,7 @@
 // The life of a server process: it serves until a signal, then leaves without failing a call.
 //
-// SIGTERM, SIGINT: health says NOT_SERVING; after `drain_delay`, in which load balancers notice, the listener closes and
-// running calls get `grace` to end. A second one ends the process at once. SIGHUP: reads the catalog again.
+// SIGTERM, SIGINT: health says NOT_SERVING; after `drain_delay`, in which load balancers notice, the listener closes
+// and running calls get `grace` to end. A second one ends the process at once. SIGHUP: reads the catalog again.
 #ifndef SLICEPLAN_SERVER_RPC_LIFETIME_H_
 #define SLICEPLAN_SERVER_RPC_LIFETIME_H_
 

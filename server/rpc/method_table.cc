@@ -46,9 +46,10 @@ Result CallWithBytes(const Method& method, absl::string_view request, std::strin
   google::protobuf::Arena arena;
   google::protobuf::Message* const request_message = method.request_prototype->New(&arena);
   if (!request_message->ParseFromArray(request.data(), static_cast<int>(request.size()))) {
-    return InvalidArgument({{"", absl::StrCat("The bytes are not a serialised ",
-                                              method.request_prototype->GetDescriptor()->full_name(), "."),
-                             "MALFORMED_REQUEST"}});
+    return InvalidArgument(
+        {{"",
+          absl::StrCat("The bytes are not a serialised ", method.request_prototype->GetDescriptor()->full_name(), "."),
+          "MALFORMED_REQUEST"}});
   }
   google::protobuf::Message* const response_message = method.response_prototype->New(&arena);
   Result result = method.handle(*request_message, response_message, call);

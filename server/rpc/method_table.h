@@ -35,8 +35,8 @@ struct Method {
 
 class MethodTable {
  public:
-  // `handle(const Request&, Response*, const CallContext&) -> Result`; `effort(const Request&) -> Effort`. Exceptions of
-  // `handle` become INTERNAL.
+  // `handle(const Request&, Response*, const CallContext&) -> Result`; `effort(const Request&) -> Effort`. Exceptions
+  // of `handle` become INTERNAL.
   template <typename Request, typename Response, typename Handle, typename EffortOf>
   void Add(absl::string_view service, absl::string_view name, Handle handle, EffortOf effort);
 
@@ -52,13 +52,13 @@ class MethodTable {
   std::vector<std::unique_ptr<Method>> methods_;
 };
 
-// One call in bytes: `request` and `*response` are serialised messages of the method. Bytes that are no such message are
-// INVALID_ARGUMENT.
+// One call in bytes: `request` and `*response` are serialised messages of the method. Bytes that are no such message
+// are INVALID_ARGUMENT.
 Result CallWithBytes(const Method& method, absl::string_view request, std::string* response, const CallContext& call);
 
-// One call in proto3 JSON. Names in either spelling are read, lowerCamel is written, with fields at their default written
-// too. A request that does not fit the message is INVALID_ARGUMENT with every field that is wrong and, for enums, the
-// legal names.
+// One call in proto3 JSON. Names in either spelling are read, lowerCamel is written, with fields at their default
+// written too. A request that does not fit the message is INVALID_ARGUMENT with every field that is wrong and, for
+// enums, the legal names.
 Result CallWithJson(const Method& method, absl::string_view request, std::string* response, const CallContext& call);
 
 // ---- Implementation ----
@@ -72,8 +72,8 @@ void MethodTable::Add(absl::string_view service, absl::string_view name, Handle 
   method->response_prototype = &Response::default_instance();
   method->handle = [handle = std::move(handle)](const google::protobuf::Message& request,
                                                 google::protobuf::Message* response, const CallContext& call) {
-    return Guarded(
-        [&] { return handle(static_cast<const Request&>(request), static_cast<Response*>(response), call); }, call);
+    return Guarded([&] { return handle(static_cast<const Request&>(request), static_cast<Response*>(response), call); },
+                   call);
   };
   method->effort = [effort = std::move(effort)](const google::protobuf::Message& request) {
     return effort(static_cast<const Request&>(request));

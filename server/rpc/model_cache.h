@@ -1,5 +1,5 @@
-// Models that were asked for, read and counted once. Schedulers ask about the same model thousands of times; reading its
-// config.json costs more than the estimate.
+// Models that were asked for, read and counted once. Schedulers ask about the same model thousands of times; reading
+// its config.json costs more than the estimate.
 #ifndef SLICEPLAN_SERVER_RPC_MODEL_CACHE_H_
 #define SLICEPLAN_SERVER_RPC_MODEL_CACHE_H_
 
@@ -25,8 +25,8 @@ struct ParsedModel {
   transformer::Architecture architecture;
   transformer::ModelOperations operations;
   transformer::ParameterCount parameters;
-  std::vector<std::string> group_names;               // of layer_groups, for breakdowns
-  std::vector<transformer::ImportWarning> warnings;   // of the import
+  std::vector<std::string> group_names;              // of layer_groups, for breakdowns
+  std::vector<transformer::ImportWarning> warnings;  // of the import
 };
 
 // What the caller may have of a model: nothing until Find or Insert.

@@ -34,7 +34,8 @@ struct PageQuery {
   size_t size = kDefaultPageSize;
 };
 
-// nullopt with violations under `path`. `Request` has filter, page_size and page_token; `item` describes the list's items.
+// nullopt with violations under `path`. `Request` has filter, page_size and page_token; `item` describes the list's
+// items.
 template <typename Request>
 std::optional<PageQuery> ToPageQuery(const Request& request, const google::protobuf::Descriptor& item,
                                      absl::string_view catalog_version, const FieldPath& path, Violations& violations);

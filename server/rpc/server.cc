@@ -67,8 +67,7 @@ absl::Status Check(const ServerOptions& options) {
 }
 
 int Milliseconds(absl::Duration duration) {
-  return static_cast<int>(
-      std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
+  return static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
 }
 
 void ApplyLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
@@ -122,8 +121,7 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (const auto& service : services_) builder.RegisterService(service.get());
   const bool v6 = absl::StrContains(options.address, ":");
-  const std::string target =
-      absl::StrCat(v6 ? "[" : "", options.address, v6 ? "]" : "", ":", options.port);
+  const std::string target = absl::StrCat(v6 ? "[" : "", options.address, v6 ? "]" : "", ":", options.port);
   builder.AddListeningPort(target, grpc::InsecureServerCredentials(), &port_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port_ == 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", target));

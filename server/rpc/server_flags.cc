@@ -10,7 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
-ABSL_FLAG(int32_t, port, 8080, "TCP port of gRPC; 0 takes a free one, which is printed as port=NNNNN on standard output");
+ABSL_FLAG(int32_t, port, 8080,
+          "TCP port of gRPC; 0 takes a free one, which is printed as port=NNNNN on standard output");
 ABSL_FLAG(std::string, address, "127.0.0.1", "address to listen on");
 ABSL_FLAG(bool, insecure_any_address, false,
           "allow plaintext on an --address that other machines reach; for networks that encrypt or are trusted");

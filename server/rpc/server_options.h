@@ -24,7 +24,7 @@ struct ServerOptions {
 
   // Limits. A request above `max_message_bytes` is RESOURCE_EXHAUSTED by gRPC itself.
   int max_message_bytes = 4 << 20;
-  int max_concurrent_streams = 256;  // of one connection
+  int max_concurrent_streams = 256;               // of one connection
   size_t memory_quota_bytes = size_t{256} << 20;  // of gRPC's buffers
   absl::Duration min_ping_interval = absl::Seconds(20);
   absl::Duration keepalive_time = absl::Minutes(1);

@@ -1,9 +1,9 @@
 #include "server/rpc/services.h"
 
-#include "server/rpc/arena_allocator.h"
 #include "proto/sliceplan/v1/analysis_service.grpc.pb.h"
 #include "proto/sliceplan/v1/catalog_service.grpc.pb.h"
 #include "proto/sliceplan/v1/planner_service.grpc.pb.h"
+#include "server/rpc/arena_allocator.h"
 
 namespace sliceplan::rpc {
 namespace {
@@ -12,16 +12,16 @@ using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
 // Overrides one method of a generated service, with messages in an arena.
-#define SLICEPLAN_METHOD(Service, Name)                                                                       \
- public:                                                                                                      \
-  ServerUnaryReactor* Name(CallbackServerContext* context, const v1::Name##Request* request,                  \
-                           v1::Name##Response* response) override {                                           \
-    return dispatcher_.Answer(Name##_method_, context, request, response);                                    \
-  }                                                                                                           \
-                                                                                                              \
- private:                                                                                                     \
-  const Method& Name##_method_ = *table_.Find("sliceplan.v1." #Service "/" #Name);                          \
-  ArenaAllocator<v1::Name##Request, v1::Name##Response> Name##_allocator_;                                    \
+#define SLICEPLAN_METHOD(Service, Name)                                                      \
+ public:                                                                                     \
+  ServerUnaryReactor* Name(CallbackServerContext* context, const v1::Name##Request* request, \
+                           v1::Name##Response* response) override {                          \
+    return dispatcher_.Answer(Name##_method_, context, request, response);                   \
+  }                                                                                          \
+                                                                                             \
+ private:                                                                                    \
+  const Method& Name##_method_ = *table_.Find("sliceplan.v1." #Service "/" #Name);           \
+  ArenaAllocator<v1::Name##Request, v1::Name##Response> Name##_allocator_;                   \
   const bool Name##_uses_arena_ = (SetMessageAllocatorFor_##Name(&Name##_allocator_), true)
 
 // Members that the macro's members need first.

@@ -61,8 +61,8 @@ void Violations::AddMissing(const FieldPath& parent, const std::vector<hardware:
   for (const hardware::Violation& violation : found) {
     const std::string field = Join(parent.ToString(), violation.field);
     const auto known_end = errors_.begin() + static_cast<std::ptrdiff_t>(known_count);
-    const bool is_known = std::any_of(errors_.begin(), known_end,
-                                      [&](const FieldError& error) { return error.field == field; });
+    const bool is_known =
+        std::any_of(errors_.begin(), known_end, [&](const FieldError& error) { return error.field == field; });
     if (!is_known) Add(parent, violation);
   }
 }

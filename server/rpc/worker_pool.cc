@@ -25,8 +25,8 @@ WorkerPool::WorkerPool(Options options)
 WorkerPool::~WorkerPool() { Stop(); }
 
 size_t WorkerPool::QueueLimitLocked() const {
-  const double waiting = absl::FDivDuration(options_.target_wait, std::max(mean_work_time_, kMinWorkTime)) *
-                         thread_count_;
+  const double waiting =
+      absl::FDivDuration(options_.target_wait, std::max(mean_work_time_, kMinWorkTime)) * thread_count_;
   const double limit = std::clamp(waiting, static_cast<double>(options_.min_queue_length),
                                   static_cast<double>(options_.max_queue_length));
   return static_cast<size_t>(limit);
@@ -44,8 +44,7 @@ size_t WorkerPool::queue_length() const {
 
 absl::Duration WorkerPool::retry_delay() const {
   std::lock_guard lock(mutex_);
-  const absl::Duration half_empty =
-      mean_work_time_ * static_cast<double>(queue_.size()) / (2.0 * thread_count_);
+  const absl::Duration half_empty = mean_work_time_ * static_cast<double>(queue_.size()) / (2.0 * thread_count_);
   return std::clamp(half_empty, kMinRetryDelay, kMaxRetryDelay);
 }
 

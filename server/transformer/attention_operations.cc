@@ -91,7 +91,8 @@ void AddLatent(const LatentAttention& attention, int64_t hidden_dim, LayerOperat
   std::vector<WeightMatmul>& matmuls = operations.matmuls;
 
   if (attention.q_lora_rank > 0) {
-    matmuls.push_back(Projection("q_a_proj", SavedTensor::kQuery, TensorSplit::kNone, hidden_dim, attention.q_lora_rank, 0));
+    matmuls.push_back(
+        Projection("q_a_proj", SavedTensor::kQuery, TensorSplit::kNone, hidden_dim, attention.q_lora_rank, 0));
     matmuls.back().bias_count = attention.qkv_bias ? attention.q_lora_rank : 0;
     matmuls.push_back(Projection("q_b_proj", SavedTensor::kQuery, TensorSplit::kColumn, attention.q_lora_rank,
                                  heads * qk_head_dim, attention.query_head_count));
@@ -105,7 +106,8 @@ void AddLatent(const LatentAttention& attention, int64_t hidden_dim, LayerOperat
   matmuls.back().bias_count = attention.qkv_bias ? latent_width : 0;
   operations.norm_parameter_count += attention.kv_lora_rank;
   matmuls.push_back(Projection("kv_b_proj", SavedTensor::kKeyValue, TensorSplit::kColumn, attention.kv_lora_rank,
-                               heads * (attention.qk_nope_head_dim + attention.v_head_dim), attention.query_head_count));
+                               heads * (attention.qk_nope_head_dim + attention.v_head_dim),
+                               attention.query_head_count));
   matmuls.push_back(Projection("o_proj", SavedTensor::kOutProjection, TensorSplit::kRow, heads * attention.v_head_dim,
                                hidden_dim, attention.query_head_count));
   matmuls.back().bias_count = attention.qkv_bias ? hidden_dim : 0;
@@ -143,9 +145,10 @@ void AddCompressed(const CompressedAttention& attention, int64_t hidden_dim, Lay
   const int64_t query_width = attention.query_head_count * head_dim;
   const int64_t group_width = static_cast<int64_t>(attention.output_group_count) * attention.output_lora_rank;
   std::vector<WeightMatmul>& matmuls = operations.matmuls;
-  matmuls.push_back(Projection("q_a_proj", SavedTensor::kQuery, TensorSplit::kNone, hidden_dim, attention.q_lora_rank, 0));
-  matmuls.push_back(Projection("q_b_proj", SavedTensor::kQuery, TensorSplit::kColumn, attention.q_lora_rank, query_width,
-                               attention.query_head_count));
+  matmuls.push_back(
+      Projection("q_a_proj", SavedTensor::kQuery, TensorSplit::kNone, hidden_dim, attention.q_lora_rank, 0));
+  matmuls.push_back(Projection("q_b_proj", SavedTensor::kQuery, TensorSplit::kColumn, attention.q_lora_rank,
+                               query_width, attention.query_head_count));
   matmuls.push_back(Projection("kv_proj", SavedTensor::kKeyValue, TensorSplit::kNone, hidden_dim, head_dim, 0));
   // One block per group: a token's part of a group meets that group's columns only.
   matmuls.push_back(Projection("o_a_proj", SavedTensor::kOutProjection, TensorSplit::kColumn,

@@ -33,12 +33,12 @@ struct LayerKind {
 };
 
 struct KvCacheDescription {
-  int64_t bytes_per_token = 0;             // layers that grow
-  int64_t reserved_bytes_per_token = 0;    // every attention layer paged alike
-  int64_t indexer_bytes_per_token = 0;     // keys of a sparse-attention indexer, in neither of the two above
-  int64_t state_bytes = 0;                 // constant state of one sequence
-  int64_t bytes_at_context = 0;            // one sequence: growing layers, windows, indexer keys and state
-  int64_t reserved_bytes_at_context = 0;   // the same with windows at full length
+  int64_t bytes_per_token = 0;            // layers that grow
+  int64_t reserved_bytes_per_token = 0;   // every attention layer paged alike
+  int64_t indexer_bytes_per_token = 0;    // keys of a sparse-attention indexer, in neither of the two above
+  int64_t state_bytes = 0;                // constant state of one sequence
+  int64_t bytes_at_context = 0;           // one sequence: growing layers, windows, indexer keys and state
+  int64_t reserved_bytes_at_context = 0;  // the same with windows at full length
   int64_t growing_layer_count = 0;
   int64_t window_layer_count = 0;
   int64_t state_layer_count = 0;
@@ -49,9 +49,9 @@ struct ModelDescription {
   ParameterCount parameters;
   FlopsPerToken flops;
   KvCacheDescription kv_cache;
-  std::vector<LayerKind> layer_kinds;      // by first occurrence
+  std::vector<LayerKind> layer_kinds;  // by first occurrence
   std::vector<TensorSize> largest_tensors;
-  double attention_share_ratio = 0;        // of the forward FLOPs at this sequence length
+  double attention_share_ratio = 0;  // of the forward FLOPs at this sequence length
   // Length from which attention costs more than the layers' matmuls; empty when none up to 2^40 does.
   std::optional<double> attention_equal_length_tokens;
 };

@@ -6,7 +6,8 @@
 namespace sliceplan::transformer {
 namespace {
 
-// The activation reads the up projections and writes their product: three passes over the width when gated, two when not.
+// The activation reads the up projections and writes their product: three passes over the width when gated, two when
+// not.
 constexpr double kGatedPasses = 3;
 constexpr double kPlainPasses = 2;
 
@@ -84,13 +85,12 @@ void AddExperts(const MixtureOfExperts& moe, int64_t hidden_dim, LayerOperations
   if (moe.latent_dim > 0) {
     operations.matmuls.push_back(Replicated("latent_down_proj", WeightClass::kSharedExpert, Component::kFeedForward,
                                             hidden_dim, moe.latent_dim));
-    operations.matmuls.push_back(Replicated("latent_up_proj", WeightClass::kSharedExpert, Component::kFeedForward,
-                                            moe.latent_dim, hidden_dim));
+    operations.matmuls.push_back(
+        Replicated("latent_up_proj", WeightClass::kSharedExpert, Component::kFeedForward, moe.latent_dim, hidden_dim));
     operations.hidden_elements_per_token += 2 * static_cast<double>(moe.latent_dim);
   }
   AddMlp({"experts.gate_proj", "experts.up_proj", "experts.down_proj", WeightClass::kExpert, expert_dim,
-          moe.expert_ffn_dim, moe.gated, moe.expert_bias, moe.expert_count,
-          static_cast<double>(moe.experts_per_token)},
+          moe.expert_ffn_dim, moe.gated, moe.expert_bias, moe.expert_count, static_cast<double>(moe.experts_per_token)},
          operations);
   if (moe.shared_expert_count > 0) {
     const int64_t one = moe.shared_expert_ffn_dim > 0 ? moe.shared_expert_ffn_dim : moe.expert_ffn_dim;

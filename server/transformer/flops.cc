@@ -58,8 +58,8 @@ double AttentionFlops(const LayerOperations& layer, double length, AttentionMask
     flops += kFlopsPerMultiplyAdd * AverageKeys(softmax, length, mask) * softmax.query_head_count *
              (static_cast<double>(softmax.qk_head_dim) + softmax.value_head_dim);
     // The indexer scores every key, or every entry of a compressed past.
-    flops += kFlopsPerMultiplyAdd * AverageUnlimitedKeys(length, mask) / std::max(softmax.compression, 1) * softmax.indexer_head_count *
-             softmax.indexer_head_dim;
+    flops += kFlopsPerMultiplyAdd * AverageUnlimitedKeys(length, mask) / std::max(softmax.compression, 1) *
+             softmax.indexer_head_count * softmax.indexer_head_dim;
   }
   return flops;
 }
@@ -121,7 +121,9 @@ FlopsPerToken CountFlops(const ModelOperations& model, int64_t sequence_length, 
   return flops;
 }
 
-double AttentionShare(const FlopsPerToken& flops) { return flops.forward > 0 ? flops.forward_attention / flops.forward : 0; }
+double AttentionShare(const FlopsPerToken& flops) {
+  return flops.forward > 0 ? flops.forward_attention / flops.forward : 0;
+}
 
 std::optional<double> AttentionEqualLength(const ModelOperations& model, AttentionMask mask) {
   const double matmuls = LayerMatmulFlops(model);
@@ -130,8 +132,8 @@ std::optional<double> AttentionEqualLength(const ModelOperations& model, Attenti
   if (!reaches(kLongestSequence)) return std::nullopt;
   double low = 1;
   double high = kLongestSequence;
-  // Attention per token never falls with the length (but for the last, short chunk of a chunked window): bisection ends at
-  // the crossing, to a thousandth of a token.
+  // Attention per token never falls with the length (but for the last, short chunk of a chunked window): bisection ends
+  // at the crossing, to a thousandth of a token.
   while (high - low > 1e-3) {
     const double middle = low + (high - low) / 2;
     (reaches(middle) ? high : low) = middle;

@@ -117,9 +117,9 @@ double BytesAtContext(const KvCache& cache, int64_t context_tokens, hardware::Da
 }
 
 double ReservedBytesAtContext(const KvCache& cache, int64_t context_tokens, hardware::DataType dtype) {
-  const double elements = static_cast<double>(cache.growing_elements_per_token + cache.indexer_elements_per_token +
-                                              WindowElements(cache)) *
-                          static_cast<double>(context_tokens);
+  const double elements =
+      static_cast<double>(cache.growing_elements_per_token + cache.indexer_elements_per_token + WindowElements(cache)) *
+      static_cast<double>(context_tokens);
   return std::ceil(elements * hardware::BytesPerElement(dtype)) + static_cast<double>(StateBytes(cache, dtype));
 }
 

@@ -1,4 +1,5 @@
-// What a sequence keeps in memory while it is generated. Book, chapters 4 and 7; latent attention: DeepSeek-V2, section 2.1.
+// What a sequence keeps in memory while it is generated. Book, chapters 4 and 7; latent attention: DeepSeek-V2,
+// section 2.1.
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_KV_CACHE_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_KV_CACHE_H_
 
@@ -19,11 +20,11 @@ struct KvCache {
   };
   // Layers that grow with the context.
   int64_t growing_elements_per_token = 0;
-  std::vector<Window> windows;              // by ascending limit, each limit once
+  std::vector<Window> windows;  // by ascending limit, each limit once
   // Keys of sparse-attention indexers, kept beside the latents; they too grow.
   int64_t indexer_elements_per_token = 0;
-  // Constant state of linear-attention layers: recurrent state (held in fp32) and past inputs of convolutions (held in the
-  // cache's format).
+  // Constant state of linear-attention layers: recurrent state (held in fp32) and past inputs of convolutions (held in
+  // the cache's format).
   int64_t recurrent_state_elements = 0;
   int64_t convolution_state_elements = 0;
   // Layers that read another layer's cache are not in any of these.
@@ -50,8 +51,8 @@ int64_t IndexerBytesPerToken(const KvCache& cache, hardware::DataType dtype);
 // Constant state of one sequence.
 int64_t StateBytes(const KvCache& cache, hardware::DataType dtype);
 
-// Bytes of one sequence of `context_tokens` (0 or more): growing layers, windows as far as they are filled, indexer keys
-// and constant state. Whole bytes, exact below 2^53.
+// Bytes of one sequence of `context_tokens` (0 or more): growing layers, windows as far as they are filled, indexer
+// keys and constant state. Whole bytes, exact below 2^53.
 double BytesAtContext(const KvCache& cache, int64_t context_tokens, hardware::DataType dtype);
 
 // The same with every attention layer kept at full length.

@@ -15,8 +15,8 @@ struct AttentionWords {
     std::string reach = "full";
     if (attention.sliding_window > 0) reach = absl::StrCat("sliding (", attention.sliding_window, ")");
     if (attention.chunked_window > 0) reach = absl::StrCat("chunked (", attention.chunked_window, ")");
-    std::string words = absl::StrCat(reach, " attention, ", attention.query_head_count, " heads of ", attention.head_dim,
-                                     " over ", attention.kv_head_count, " KV heads");
+    std::string words = absl::StrCat(reach, " attention, ", attention.query_head_count, " heads of ",
+                                     attention.head_dim, " over ", attention.kv_head_count, " KV heads");
     if (attention.value_head_dim > 0 && attention.value_head_dim != attention.head_dim) {
       absl::StrAppend(&words, " (values of ", attention.value_head_dim, ")");
     }
@@ -24,9 +24,9 @@ struct AttentionWords {
     return words;
   }
   std::string operator()(const LatentAttention& attention) const {
-    std::string words = absl::StrCat("latent attention, ", attention.query_head_count, " heads of ",
-                                     attention.qk_nope_head_dim, " + ", attention.qk_rope_head_dim, ", latent of ",
-                                     attention.kv_lora_rank);
+    std::string words =
+        absl::StrCat("latent attention, ", attention.query_head_count, " heads of ", attention.qk_nope_head_dim, " + ",
+                     attention.qk_rope_head_dim, ", latent of ", attention.kv_lora_rank);
     if (attention.indexer_head_count > 0) absl::StrAppend(&words, ", best ", attention.indexer_top_k, " keys");
     return words;
   }
@@ -62,7 +62,8 @@ struct FeedForwardWords {
     return absl::StrCat(dense.gated ? "gated" : "plain", " MLP of ", dense.ffn_dim);
   }
   std::string operator()(const MixtureOfExperts& moe) const {
-    std::string words = absl::StrCat(moe.experts_per_token, " of ", moe.expert_count, " experts of ", moe.expert_ffn_dim);
+    std::string words =
+        absl::StrCat(moe.experts_per_token, " of ", moe.expert_count, " experts of ", moe.expert_ffn_dim);
     if (moe.shared_expert_count > 0) {
       absl::StrAppend(&words, " and ", moe.shared_expert_count, " shared of ",
                       moe.shared_expert_ffn_dim > 0 ? moe.shared_expert_ffn_dim : moe.expert_ffn_dim);
@@ -84,7 +85,8 @@ std::vector<LayerKind> LayerKindsOf(const Architecture& architecture) {
       while (kind < prototypes.size() && !(*prototypes[kind] == layer)) ++kind;
       if (kind == prototypes.size()) {
         prototypes.push_back(&layer);
-        kinds.push_back({0, std::visit(AttentionWords{}, layer.attention), std::visit(FeedForwardWords{}, layer.feed_forward)});
+        kinds.push_back(
+            {0, std::visit(AttentionWords{}, layer.attention), std::visit(FeedForwardWords{}, layer.feed_forward)});
       }
       kinds[kind].count += group.repeat_count;
     }

@@ -40,8 +40,8 @@ double ScanFlops(const LinearAttention& attention, int64_t inner_dim) {
       return 2 * chunk * (attention.key_head_count * key_dim + heads * value_dim) + 4 * heads * value_dim * key_dim;
     case LinearAttention::Kind::kGatedDelta:
     case LinearAttention::Kind::kKimiDelta:
-      // K*K^T, Q*K^T and the triangular system applied to K; the same applied to V and the scores times V; state update,
-      // state times K and state times Q.
+      // K*K^T, Q*K^T and the triangular system applied to K; the same applied to V and the scores times V; state
+      // update, state times K and state times Q.
       return heads * (2 * chunk * (3 * key_dim + 2 * value_dim) + 6 * key_dim * value_dim);
     case LinearAttention::Kind::kLightning:
       return heads * (2 * chunk * (key_dim + value_dim) + 4 * key_dim * value_dim);
@@ -192,8 +192,8 @@ void AddLinearAttention(const LinearAttention& attention, int64_t hidden_dim, La
   // One multiply-add per tap and channel.
   operations.scan.flops_per_token =
       ScanFlops(attention, inner) + 2.0 * static_cast<double>(channels) * attention.conv_width;
-  // The convolution reads and writes its channels, the recurrence reads them and writes its output, the gated norm reads
-  // output and gate and writes once.
+  // The convolution reads and writes its channels, the recurrence reads them and writes its output, the gated norm
+  // reads output and gate and writes once.
   const double inputs = static_cast<double>(channels > 0 ? channels : 3 * inner);
   operations.scan.bytes_per_token =
       kActivationBytes * ((channels > 0 ? 3 : 1) * inputs + 4 * static_cast<double>(inner));

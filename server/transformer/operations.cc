@@ -11,8 +11,8 @@
 namespace sliceplan::transformer {
 namespace {
 
-// Passes over the residual stream: a norm reads and writes it, an addition reads two and writes one, and a parallel block
-// adds attention and MLP to it at once.
+// Passes over the residual stream: a norm reads and writes it, an addition reads two and writes one, and a parallel
+// block adds attention and MLP to it at once.
 constexpr double kNormPasses = 2;
 constexpr double kAdditionPasses = 3;
 constexpr double kParallelAdditionPasses = 5;
@@ -96,8 +96,8 @@ void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
       NormParameters(architecture.final_norm, hidden_dim) + NormParameters(embedding_norm, hidden_dim);
 }
 
-// What a mix of residual streams computes from all of them: weights to join them, to place a part's output, and to mix the
-// streams among themselves.
+// What a mix of residual streams computes from all of them: weights to join them, to place a part's output, and to mix
+// the streams among themselves.
 int64_t MixCount(int64_t streams) { return (2 + streams) * streams; }
 
 WeightMatmul StreamMix(const char* name, int64_t streams, int64_t hidden_dim, int64_t outputs, int64_t bias_count) {
@@ -167,8 +167,8 @@ void AddPerLayerInput(const Layer& layer, int64_t hidden_dim, LayerOperations& o
   Norms norm = layer.norms;
   norm.count = 1;
   operations.norm_parameter_count += NormParameters(norm, hidden_dim);
-  operations.hidden_elements_per_token += (kNormPasses + kAdditionPasses) * static_cast<double>(hidden_dim) +
-                                          kGatePasses * layer.per_layer_input_dim;
+  operations.hidden_elements_per_token +=
+      (kNormPasses + kAdditionPasses) * static_cast<double>(hidden_dim) + kGatePasses * layer.per_layer_input_dim;
 }
 
 // Index in `model.layers` of the kind equal to `layer`, added when new. `prototypes` runs beside `model.layers`.

@@ -1,5 +1,6 @@
 // The operations of one forward pass through each distinct layer, from which training and serving steps are made.
-// Shapes are global (nothing is sharded yet): the planner applies a parallelism. Chapter 4 of "How To Scale Your Model".
+// Shapes are global (nothing is sharded yet): the planner applies a parallelism. Chapter 4 of "How To Scale Your
+// Model".
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_OPERATIONS_H_
 
@@ -13,8 +14,17 @@
 namespace sliceplan::transformer {
 
 // What a cost belongs to in replies.
-enum class Component { kEmbedding, kOutputHead, kAttentionProjections, kAttentionScores, kFeedForward, kRouter, kNorm, kMtp,
-                       kOther };
+enum class Component {
+  kEmbedding,
+  kOutputHead,
+  kAttentionProjections,
+  kAttentionScores,
+  kFeedForward,
+  kRouter,
+  kNorm,
+  kMtp,
+  kOther
+};
 inline constexpr size_t kComponentCount = 9;
 
 // Which named tensor of the MaxText/JAX checkpoint policies an operation's output is.
@@ -24,8 +34,8 @@ enum class SavedTensor { kNone, kQuery, kKeyValue, kContext, kOutProjection, kMl
 // output is reduced), or not at all (every chip of the tensor group holds and computes it whole).
 enum class TensorSplit { kNone, kColumn, kRow };
 
-// A matmul with a weight [k, n] applied to `rows_per_token` rows of each token. Experts: `expert_count` such weights, of
-// which each token visits `rows_per_token`.
+// A matmul with a weight [k, n] applied to `rows_per_token` rows of each token. Experts: `expert_count` such weights,
+// of which each token visits `rows_per_token`.
 struct WeightMatmul {
   const char* name = "";  // as Hugging Face names the weight: "q_proj", "experts.down_proj"
   WeightClass weight_class = WeightClass::kAttention;
@@ -36,11 +46,12 @@ struct WeightMatmul {
   int64_t n = 0;
   int32_t expert_count = 0;  // 0: a dense weight
   double rows_per_token = 1;
-  // Heads (or groups) that the split dimension is made of: tensor parallelism divides these, not single columns; 0: any.
+  // Heads (or groups) that the split dimension is made of: tensor parallelism divides these, not single columns; 0:
+  // any.
   int32_t split_unit_count = 0;
   // KV projections are copied when tensor exceeds their heads.
   bool copies_beyond_units = false;
-  int64_t bias_count = 0;  // elements added to the output, of all experts
+  int64_t bias_count = 0;             // elements added to the output, of all experts
   bool low_precision_allowed = true;  // false: router, head
 };
 
@@ -48,12 +59,12 @@ struct WeightMatmul {
 struct SoftmaxAttention {
   int32_t query_head_count = 0;
   int32_t kv_head_count = 0;
-  int32_t qk_head_dim = 0;     // as the training kernel multiplies it (latent attention expanded)
+  int32_t qk_head_dim = 0;  // as the training kernel multiplies it (latent attention expanded)
   int32_t value_head_dim = 0;
-  int32_t window = 0;          // sliding window in tokens; 0: full
-  int32_t chunk = 0;           // chunked window in tokens; 0: no
+  int32_t window = 0;  // sliding window in tokens; 0: full
+  int32_t chunk = 0;   // chunked window in tokens; 0: no
   // Compressed past (DeepSeek-V4): beside its window a query sees one entry for every `compression` earlier positions.
-  int32_t compression = 0;         // 0: none
+  int32_t compression = 0;  // 0: none
   // Sparse attention (DeepSeek-V3.2): an indexer scores all keys with few, small heads; the softmax sees the best.
   int32_t selected_key_count = 0;  // keys per query, compressed entries where there are any; 0: all
   int32_t indexer_head_count = 0;
@@ -62,16 +73,16 @@ struct SoftmaxAttention {
 
 // Recurrence of a constant-state layer. FLOPs are linear in tokens.
 struct LinearScan {
-  double flops_per_token = 0;           // forward
-  double bytes_per_token = 0;           // activations read and written in bf16
-  int64_t state_elements = 0;           // recurrent state per sequence, usually fp32
+  double flops_per_token = 0;              // forward
+  double bytes_per_token = 0;              // activations read and written in bf16
+  int64_t state_elements = 0;              // recurrent state per sequence, usually fp32
   int64_t convolution_state_elements = 0;  // past inputs of the convolution per sequence
 };
 
 // Everything of one distinct layer.
 struct LayerOperations {
-  int64_t count = 0;             // layers of this kind in the model
-  int32_t group_index = 0;       // layer group of its first occurrence
+  int64_t count = 0;               // layers of this kind in the model
+  int32_t group_index = 0;         // layer group of its first occurrence
   std::vector<int32_t> positions;  // indices in the stack, ascending
   bool parallel_block = false;
   std::vector<WeightMatmul> matmuls;
@@ -83,12 +94,12 @@ struct LayerOperations {
   // written once: `hidden_elements` are not split by tensor parallelism without sequence parallelism, the others are.
   double hidden_elements_per_token = 0;
   double split_elements_per_token = 0;
-  int64_t norm_parameter_count = 0;   // replicated over tensor
+  int64_t norm_parameter_count = 0;  // replicated over tensor
   int64_t other_parameter_count = 0;
   // Mixture of experts: tokens sent to experts.
   int32_t expert_count = 0;
   int32_t experts_per_token = 0;
-  double capacity_factor = 0;          // 0: dropless
+  double capacity_factor = 0;  // 0: dropless
   double load_imbalance_ratio = 1;
   int32_t expert_ffn_dim = 0;
 };
@@ -100,14 +111,14 @@ struct ModelOperations {
   int64_t embedding_parameter_count = 0;  // lookup tables (tokens, positions)
   int64_t head_parameter_count = 0;       // output head as stored: 0 when tied, its bias always
   WeightMatmul head;                      // always computed
-  // Projections between a narrower embedding and the residual stream (one in, one out), of per-layer inputs, and of several
-  // residual streams to one: usually none.
+  // Projections between a narrower embedding and the residual stream (one in, one out), of per-layer inputs, and of
+  // several residual streams to one: usually none.
   std::vector<WeightMatmul> embedding_projections;
   int64_t final_norm_parameter_count = 0;  // the norm after the embedding, where there is one, included
-  std::vector<LayerOperations> layers;    // distinct layers, by first occurrence
-  std::vector<int32_t> layer_kind;        // stack order: index into `layers`
-  // Multi-token-prediction layers: a block, the projection of two hidden states to one, and norms. Each also passes through
-  // the output head once more.
+  std::vector<LayerOperations> layers;     // distinct layers, by first occurrence
+  std::vector<int32_t> layer_kind;         // stack order: index into `layers`
+  // Multi-token-prediction layers: a block, the projection of two hidden states to one, and norms. Each also passes
+  // through the output head once more.
   int32_t mtp_layer_count = 0;
   LayerOperations mtp;
 };

@@ -17,32 +17,32 @@ namespace sliceplan::transformer {
 // Something that a checkpoint holds and the main model's count leaves out.
 struct StoredExtra {
   enum class Kind { kMtpLayers, kMtpTableCopies, kTiedTableCopy, kQuantizationScales, kBuffer } kind = Kind::kBuffer;
-  std::string name;    // "multi-token-prediction layers", ...
-  int64_t count = 0;   // elements
+  std::string name;   // "multi-token-prediction layers", ...
+  int64_t count = 0;  // elements
 };
 
 // One weight, or the equal weights of all experts of one layer.
 struct TensorSize {
-  std::string name;              // "lm_head", "experts.down_proj"
-  int64_t rows = 0;              // outputs
-  int64_t columns = 0;           // inputs
-  int64_t copies = 1;            // experts
-  int64_t layer_count = 0;       // layers with such a tensor; 0: outside the layers
-  int64_t count = 0;             // elements in one layer
+  std::string name;         // "lm_head", "experts.down_proj"
+  int64_t rows = 0;         // outputs
+  int64_t columns = 0;      // inputs
+  int64_t copies = 1;       // experts
+  int64_t layer_count = 0;  // layers with such a tensor; 0: outside the layers
+  int64_t count = 0;        // elements in one layer
 };
 
 struct ParameterCount {
-  int64_t total_count = 0;       // the main model, a tied table once
-  int64_t active_count = 0;      // what one token touches: all but the experts it does not visit, whole tables included
-  int64_t embedding_count = 0;   // lookup tables: tokens and learned positions
-  int64_t mtp_count = 0;         // multi-token-prediction layers without copies of tables, not in total_count
+  int64_t total_count = 0;      // the main model, a tied table once
+  int64_t active_count = 0;     // what one token touches: all but the experts it does not visit, whole tables included
+  int64_t embedding_count = 0;  // lookup tables: tokens and learned positions
+  int64_t mtp_count = 0;        // multi-token-prediction layers without copies of tables, not in total_count
   std::array<int64_t, kComponentCount> components = {};  // by Component, sums to total_count (kMtp is 0)
   // total_count and the extras sum to stored_count.
   std::vector<StoredExtra> extras;
   int64_t stored_count = 0;
   // Bytes of the checkpoint's tensors as stored: quantised weights, scales, everything else.
   int64_t checkpoint_bytes = 0;
-  int64_t scale_bytes = 0;       // the part of checkpoint_bytes that is scales, zero points and scalars
+  int64_t scale_bytes = 0;  // the part of checkpoint_bytes that is scales, zero points and scalars
 };
 
 // The architecture must be valid, and `model` its operations.

@@ -62,14 +62,17 @@ class Checker {
 };
 
 void CheckGroupedQuery(const GroupedQueryAttention& attention, Checker& check) {
-  const bool heads = check.InRange("attention.grouped_query.query_head_count", attention.query_head_count, 1, kMaxHeadCount);
-  const bool kv_heads = check.InRange("attention.grouped_query.kv_head_count", attention.kv_head_count, 1, kMaxHeadCount);
+  const bool heads =
+      check.InRange("attention.grouped_query.query_head_count", attention.query_head_count, 1, kMaxHeadCount);
+  const bool kv_heads =
+      check.InRange("attention.grouped_query.kv_head_count", attention.kv_head_count, 1, kMaxHeadCount);
   const bool dim = check.InRange("attention.grouped_query.head_dim", attention.head_dim, 1, kMaxDim);
   check.InRange("attention.grouped_query.value_head_dim", attention.value_head_dim, 0, kMaxDim);
   check.InRange("attention.grouped_query.sliding_window", attention.sliding_window, 0, kMaxPositions);
   check.InRange("attention.grouped_query.chunked_window", attention.chunked_window, 0, kMaxPositions);
   if (attention.sliding_window > 0 && attention.chunked_window > 0) {
-    check.Add("attention.grouped_query.chunked_window", "a layer has a sliding or a chunked window, not both", "CONFLICT");
+    check.Add("attention.grouped_query.chunked_window", "a layer has a sliding or a chunked window, not both",
+              "CONFLICT");
   }
   if (heads && kv_heads && attention.query_head_count % attention.kv_head_count != 0) {
     check.Add("attention.grouped_query.kv_head_count",
@@ -94,8 +97,8 @@ void CheckLatent(const LatentAttention& attention, Checker& check) {
   const bool rope = check.InRange("attention.latent.qk_rope_head_dim", attention.qk_rope_head_dim, 0, kMaxDim);
   const bool value = check.InRange("attention.latent.v_head_dim", attention.v_head_dim, 1, kMaxDim);
   if (heads && nope && rope && value) {
-    const int64_t widest = attention.qk_nope_head_dim +
-                           std::max<int64_t>(attention.qk_rope_head_dim, attention.v_head_dim);
+    const int64_t widest =
+        attention.qk_nope_head_dim + std::max<int64_t>(attention.qk_rope_head_dim, attention.v_head_dim);
     if (attention.query_head_count * widest > kMaxDim) {
       check.Add("attention.latent.query_head_count",
                 absl::StrCat(attention.query_head_count, " heads of ", widest, " are wider than ", kMaxDim));
@@ -112,7 +115,8 @@ void CheckLatent(const LatentAttention& attention, Checker& check) {
 }
 
 void CheckCompressed(const CompressedAttention& attention, Checker& check) {
-  const bool heads = check.InRange("attention.compressed.query_head_count", attention.query_head_count, 1, kMaxHeadCount);
+  const bool heads =
+      check.InRange("attention.compressed.query_head_count", attention.query_head_count, 1, kMaxHeadCount);
   const bool dim = check.InRange("attention.compressed.head_dim", attention.head_dim, 1, kMaxDim);
   check.InRange("attention.compressed.q_lora_rank", attention.q_lora_rank, 1, kMaxDim);
   check.InRange("attention.compressed.sliding_window", attention.sliding_window, 1, kMaxPositions);
@@ -127,15 +131,17 @@ void CheckCompressed(const CompressedAttention& attention, Checker& check) {
     check.Add("attention.compressed.output_lora_rank", absl::StrCat("groups are wider than ", kMaxDim, " in all"));
   }
   if (heads && groups && attention.query_head_count % attention.output_group_count != 0) {
-    check.Add("attention.compressed.output_group_count",
-              absl::StrCat(attention.query_head_count, " heads do not divide over ", attention.output_group_count, " groups"),
-              "NOT_DIVISIBLE");
+    check.Add(
+        "attention.compressed.output_group_count",
+        absl::StrCat(attention.query_head_count, " heads do not divide over ", attention.output_group_count, " groups"),
+        "NOT_DIVISIBLE");
   }
   if (check.InRange("attention.compressed.indexer_head_count", attention.indexer_head_count, 0, kMaxHeadCount) &&
       attention.indexer_head_count > 0) {
     if (check.InRange("attention.compressed.indexer_head_dim", attention.indexer_head_dim, 1, kMaxDim) &&
         static_cast<int64_t>(attention.indexer_head_count) * attention.indexer_head_dim > kMaxDim) {
-      check.Add("attention.compressed.indexer_head_dim", absl::StrCat("indexer heads are wider than ", kMaxDim, " in all"));
+      check.Add("attention.compressed.indexer_head_dim",
+                absl::StrCat("indexer heads are wider than ", kMaxDim, " in all"));
     }
     check.InRange("attention.compressed.indexer_top_k", attention.indexer_top_k, 1, kMaxPositions);
   }
@@ -247,7 +253,8 @@ void CheckParameterCount(const Architecture& architecture, Checker& check) {
   if (bound <= kMaxParameterCount) return;
   double count = architecture.mtp_layer_count * LayerParameters(architecture.mtp_layer, architecture.hidden_dim);
   for (const LayerGroup& group : architecture.layer_groups) {
-    for (const Layer& layer : group.layers) count += group.repeat_count * LayerParameters(layer, architecture.hidden_dim);
+    for (const Layer& layer : group.layers)
+      count += group.repeat_count * LayerParameters(layer, architecture.hidden_dim);
   }
   if (count > kMaxParameterCount) {
     check.Add("layer_groups", absl::StrCat("more than ", kMaxParameterCount, " parameters in all"));

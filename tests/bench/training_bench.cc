@@ -31,8 +31,7 @@ struct Example {
   Example() : store(*catalog::CatalogStore::Create("")), snapshot(store->Snapshot()) {
     const catalog::ModelLookup found = snapshot->FindModel("llama-3-70b");
     Require(found.model != nullptr, "no such preset");
-    const transformer::ImportResult imported =
-        transformer::ImportHuggingFaceConfig(found.model->hugging_face_config());
+    const transformer::ImportResult imported = transformer::ImportHuggingFaceConfig(found.model->hugging_face_config());
     Require(imported.model.has_value(), "the preset does not import");
     model = *transformer::OperationsOf(imported.model->architecture);
     catalog::SliceQuery query;

@@ -94,7 +94,8 @@ Json MinimumSlice(const Json& given) {
 }
 
 Json Queries(const Json& given) {
-  const double rate = RequestsPerSecond(Number(given, "batch"), Number(given, "step_s"), Number(given, "decode_tokens"));
+  const double rate =
+      RequestsPerSecond(Number(given, "batch"), Number(given, "step_s"), Number(given, "decode_tokens"));
   return {{"qps_total", rate}, {"qps_per_chip", rate / Number(given, "chips")}};
 }
 
@@ -215,7 +216,9 @@ Answers AppliedInferenceAnswers() {
       {"applied-inference.flops_per_dollar_v5p", flops_per_usd},
       {"applied-inference.flops_per_dollar_v5e", flops_per_usd},
       {"applied-inference.kv_per_token",
-       [](const Json& given) -> Json { return {{"bytes", CacheBytes(given, /*context=*/1, DataType::kInt8)}}; }},
+       [](const Json& given) -> Json {
+         return {{"bytes", CacheBytes(given, /*context=*/1, DataType::kInt8)}};
+       }},
       {"applied-inference.kv_32k", LongContext},
       {"applied-inference.bs32_latency_4x2", ReadEverything},
       {"applied-inference.bs32_latency_4x4", ReadEverything},
@@ -241,9 +244,9 @@ Answers AppliedInferenceAnswers() {
       {"applied-inference.q2", SmallModel},
       {"applied-inference.cost_per_token_bs240_8k",
        [](const Json& given) -> Json {
-         return {{"usd_per_million_tokens",
-                  UsdPerMillionTokens(Number(given, "usd_per_chip_hour"), Number(given, "chips"),
-                                      Number(given, "step_s"), Number(given, "batch"))}};
+         return {
+             {"usd_per_million_tokens", UsdPerMillionTokens(Number(given, "usd_per_chip_hour"), Number(given, "chips"),
+                                                            Number(given, "step_s"), Number(given, "batch"))}};
        }},
       {"applied-inference.kv_transfer", KvTransfer},
       {"applied-inference.kv_vs_flops_crossover",

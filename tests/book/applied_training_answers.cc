@@ -24,9 +24,8 @@ Json TotalFlops(const Json& given) {
 }
 
 Json PodTime(const Json& given) {
-  const double seconds =
-      SecondsAtMfu(TrainingFlops(Number(given, "params"), Number(given, "tokens")), Number(given, "chips"),
-                   Number(given, "flops_per_s"), Number(given, "mfu"));
+  const double seconds = SecondsAtMfu(TrainingFlops(Number(given, "params"), Number(given, "tokens")),
+                                      Number(given, "chips"), Number(given, "flops_per_s"), Number(given, "mfu"));
   return {{"seconds", seconds}, {"days", seconds / kSecondsPerDay}};
 }
 
@@ -41,8 +40,8 @@ Json Memory(const Json& given) {
   // The chapter's run on so few chips: 15e12 tokens, bf16 peak of v5p at 40%.
   constexpr double kTokens = 15e12;
   constexpr double kMfu = 0.4;
-  const double seconds = SecondsAtMfu(TrainingFlops(parameters, kTokens), chips,
-                                      *ChipSpec("tpu-v5p").bf16_flops_per_second, kMfu);
+  const double seconds =
+      SecondsAtMfu(TrainingFlops(parameters, kTokens), chips, *ChipSpec("tpu-v5p").bf16_flops_per_second, kMfu);
   return {{"param_bytes", parameters * state.weights},
           {"optimizer_bytes", parameters * state.optimizer},
           {"checkpoint_bytes", activations},
@@ -58,8 +57,7 @@ Json Sequences(const Json& given) {
 }
 
 Json FullPod(const Json& given) {
-  const double share =
-      BatchShareOf(Number(given, "global_batch_tokens"), 1, Number(given, "chips")).tokens_per_chip;
+  const double share = BatchShareOf(Number(given, "global_batch_tokens"), 1, Number(given, "chips")).tokens_per_chip;
   const double needed = DataTokensPerChip(Number(given, "alpha"), Number(given, "axes"));
   return {{"tokens_per_chip", share}, {"needed", needed}, {"compute_bound", share > needed}};
 }
@@ -73,12 +71,9 @@ Json Mixed(const Json& given) {
   const double optimum =
       OptimalFsdpDegree(tokens, Number(given, "F"), chips, Number(given, "M_X"), Number(given, "M_Y"));
   const Split split = PowerOfTwoSplit(optimum, Count(given, "chips"));
-  return {{"min_tokens_per_chip", needed},
-          {"tokens_per_chip", share},
-          {"compute_bound", share > needed},
-          {"X_opt", optimum},
-          {"X", split.fsdp_degree},
-          {"Y", split.tensor_degree},
+  return {{"min_tokens_per_chip", needed},   {"tokens_per_chip", share},
+          {"compute_bound", share > needed}, {"X_opt", optimum},
+          {"X", split.fsdp_degree},          {"Y", split.tensor_degree},
           {"chips_used", split.Chips()}};
 }
 

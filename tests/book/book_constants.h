@@ -20,7 +20,8 @@ const Json& ChipRecord(const std::string& id);
 hardware::AcceleratorSpec ChipSpec(const std::string& id);
 std::vector<roofline::FatTreeLevel> SuperPodLevels();
 
-// A chip that has exactly the constants that a case gives: flops_per_s, hbm_bytes_per_s, ... `ops_per_s` is the int8 rate.
+// A chip that has exactly the constants that a case gives: flops_per_s, hbm_bytes_per_s, ... `ops_per_s` is the int8
+// rate.
 hardware::AcceleratorSpec GivenChip(const Json& given);
 // A torus with axes of these sizes, all rings or all lines.
 hardware::Slice TorusOf(const hardware::AcceleratorSpec& accelerator, const std::vector<int32_t>& sizes, bool wraps);

@@ -19,7 +19,7 @@ constexpr size_t kCaseCount = 254;
 
 const std::vector<Answers>& Chapters() {
   static const std::vector<Answers> chapters = {
-      RooflineAnswers(),   TpuAnswers(),       ShardingAnswers(),         TransformerAnswers(), TrainingAnswers(),
+      RooflineAnswers(),        TpuAnswers(),       ShardingAnswers(),         TransformerAnswers(), TrainingAnswers(),
       AppliedTrainingAnswers(), InferenceAnswers(), AppliedInferenceAnswers(), ProfilingAnswers(),   GpuAnswers(),
       GpuNetworkAnswers()};
   return chapters;

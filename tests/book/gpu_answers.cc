@@ -52,8 +52,8 @@ Json TensorCoreRate(const Json& given) {
 }
 
 Json Registers(const Json& given) {
-  const double bytes = roofline::RegisterFileBytes(Number(given, "subpartitions"), Number(given, "words_per_subpartition"),
-                                                   Number(given, "bytes_per_word"));
+  const double bytes = roofline::RegisterFileBytes(
+      Number(given, "subpartitions"), Number(given, "words_per_subpartition"), Number(given, "bytes_per_word"));
   return {{"bytes_per_sm", bytes},
           {"warps", roofline::ResidentWarps(bytes, Number(given, "bytes_per_word"), Number(given, "threads_per_warp"),
                                             Number(given, "registers_per_thread"))}};
@@ -63,8 +63,8 @@ Json AgainstTpu(const Json& given) {
   const double gpu = FlopsPerUsd(Number(given, "h200_flops"), Number(given, "h200_usd_per_h"));
   const double tpu = FlopsPerUsd(Number(given, "v5p_flops"), Number(given, "v5p_usd_per_h"));
   return {{"flops_ratio", *ChipSpec("h200").bf16_flops_per_second / *ChipSpec("tpu-v5p").bf16_flops_per_second},
-          {"hbm_ratio", static_cast<double>(*ChipSpec("h200").hbm_bytes) /
-                            static_cast<double>(*ChipSpec("tpu-v5p").hbm_bytes)},
+          {"hbm_ratio",
+           static_cast<double>(*ChipSpec("h200").hbm_bytes) / static_cast<double>(*ChipSpec("tpu-v5p").hbm_bytes)},
           {"price_ratio", Number(given, "h200_usd_per_h") / Number(given, "v5p_usd_per_h")},
           {"flops_per_usd_ratio", gpu / tpu}};
 }
@@ -87,8 +87,7 @@ Json VectorRates(const Json& given) {
   const double boost = roofline::VectorFlopsPerSecond(lanes, Number(given, "boost_hz"));
   return {{"base", roofline::VectorFlopsPerSecond(lanes, Number(given, "clock_hz"))},
           {"boost", boost},
-          {"boost_with_fma",
-           roofline::VectorFlopsPerSecond(lanes, Number(given, "boost_hz"), /*flops_per_cycle=*/2)},
+          {"boost_with_fma", roofline::VectorFlopsPerSecond(lanes, Number(given, "boost_hz"), /*flops_per_cycle=*/2)},
           {"matmul_over_vector", Number(given, "matmul_flops") / boost}};
 }
 
@@ -117,9 +116,10 @@ Json OnChipMemory(const Json& given) {
 
 Json ImpliedClock(const Json& given) {
   constexpr double kFusedMultiplyAdd = 2;
-  return {{"flops_per_cycle", roofline::VectorFlopsPerSecond(Number(given, "alus"), /*clock_hertz=*/1, kFusedMultiplyAdd)},
-          {"clock_hz",
-           roofline::ImpliedClockHertz(Number(given, "flops_per_s"), Number(given, "alus"), kFusedMultiplyAdd)}};
+  return {
+      {"flops_per_cycle", roofline::VectorFlopsPerSecond(Number(given, "alus"), /*clock_hertz=*/1, kFusedMultiplyAdd)},
+      {"clock_hz",
+       roofline::ImpliedClockHertz(Number(given, "flops_per_s"), Number(given, "alus"), kFusedMultiplyAdd)}};
 }
 
 double InnerAlpha(const Json& given) {
@@ -146,7 +146,8 @@ Json DeepSeekThreshold(const Json& given) {
 
 Json FewNodes(const Json& given) {
   Json tokens = Json::array();
-  for (const Json& nodes : given.at("node_counts")) tokens.push_back(DomainTokensPerChip(Number(given, "alpha"), nodes));
+  for (const Json& nodes : given.at("node_counts"))
+    tokens.push_back(DomainTokensPerChip(Number(given, "alpha"), nodes));
   return {{"tokens_per_gpu", tokens}};
 }
 
@@ -169,8 +170,8 @@ Json ExpertLayer(const Json& given) {
 Json PipelineComms(const Json& given) {
   const PipelineShape shape{PipelineSchedule::kGpipe, Count(given, "stages"), Count(given, "microbatches"), 1};
   constexpr double kBytes = 2;
-  const PipelineTraffic traffic = PipelineTrafficOf(shape, Number(given, "B"), Number(given, "D"), kBytes,
-                                                    Number(given, "node_bytes_per_s"));
+  const PipelineTraffic traffic =
+      PipelineTrafficOf(shape, Number(given, "B"), Number(given, "D"), kBytes, Number(given, "node_bytes_per_s"));
   return {{"per_hop_s", traffic.seconds_per_hop},
           {"hops", traffic.hop_count},
           {"total_s", traffic.total_seconds},
@@ -255,8 +256,8 @@ Answers GpuAnswers() {
       {"gpus.dp_deepseek", DeepSeekThreshold},
       {"gpus.dp_moe",
        [](const Json& given) -> Json {
-         return {{"tokens_per_gpu",
-                  DataTokensPerChip(Number(given, "alpha"), 1, Number(given, "E") / Number(given, "k"))}};
+         return {
+             {"tokens_per_gpu", DataTokensPerChip(Number(given, "alpha"), 1, Number(given, "E") / Number(given, "k"))}};
        }},
       {"gpus.dp_small_x", FewNodes},
       {"gpus.tp_limit", TensorLimits},
@@ -267,7 +268,10 @@ Answers GpuAnswers() {
       {"gpus.quiz5.q1", Blackwell},
       {"gpus.quiz5.q2.1", MinimumGpus},
       {"gpus.quiz5.q2.2", TrainingTime},
-      {"gpus.quiz5.q3.16b", [](const Json& given) -> Json { return {{"tokens_per_gpu", TokensPerGpu(given)}}; }},
+      {"gpus.quiz5.q3.16b",
+       [](const Json& given) -> Json {
+         return {{"tokens_per_gpu", TokensPerGpu(given)}};
+       }},
       {"gpus.quiz5.q3.70b", MegatronPlan},
   };
 }

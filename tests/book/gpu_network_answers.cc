@@ -33,11 +33,12 @@ Json NodeBandwidth(const Json& given) {
   const FatTreeLevel ports{static_cast<int32_t>(Count(given, "switches") * Count(given, "ports")),
                            Number(given, "port_bytes_per_s")};
   const FatTreeLevel gpus{static_cast<int32_t>(Count(given, "gpus")), Number(given, "gpu_bytes_per_s")};
-  return {{"switch_bytes_per_s", LevelBytesPerSecond(ports)},
-          {"gpu_side_bytes_per_s", LevelBytesPerSecond(gpus)},
-          {"node_bytes_per_s",
-           NodeBytesPerSecond(static_cast<int32_t>(Count(given, "switches")), static_cast<int32_t>(Count(given, "ports")),
-                              ports.child_bytes_per_second, gpus.child_count, gpus.child_bytes_per_second)}};
+  return {
+      {"switch_bytes_per_s", LevelBytesPerSecond(ports)},
+      {"gpu_side_bytes_per_s", LevelBytesPerSecond(gpus)},
+      {"node_bytes_per_s",
+       NodeBytesPerSecond(static_cast<int32_t>(Count(given, "switches")), static_cast<int32_t>(Count(given, "ports")),
+                          ports.child_bytes_per_second, gpus.child_count, gpus.child_bytes_per_second)}};
 }
 
 size_t LevelNamed(const std::string& name) {
@@ -80,9 +81,9 @@ Json Egress(const Json& given) {
 }
 
 Json SmallGather(const Json& given) {
-  const TwoLevelTime limit =
-      TwoLevelGatherOfSharded(Number(given, "array_bytes"), /*inner_shards=*/1, static_cast<int32_t>(Count(given, "gpus")),
-                              Number(given, "gpu_bytes_per_s"), /*domain_bytes_per_second=*/1);
+  const TwoLevelTime limit = TwoLevelGatherOfSharded(Number(given, "array_bytes"), /*inner_shards=*/1,
+                                                     static_cast<int32_t>(Count(given, "gpus")),
+                                                     Number(given, "gpu_bytes_per_s"), /*domain_bytes_per_second=*/1);
   return {{"t_approx_s", limit.inside_seconds}, {"t_s", SecondsInNode(CollectiveKind::kAllGather, given)}};
 }
 
@@ -95,8 +96,7 @@ Json AllToAll(const Json& given) {
   return {{"dense_s", SecondsInNode(CollectiveKind::kAllToAll, given)},
           {"dense_approx_s", LargeDomainAllToAllSeconds(bytes, gpus, rate)},
           {"ragged_approx_s", LargeDomainAllToAllSeconds(bytes, gpus, rate, fill)},
-          {"tpu_over_gpu",
-           LongRingAllToAllSeconds(bytes, ring, rate) / LargeDomainAllToAllSeconds(bytes, gpus, rate)}};
+          {"tpu_over_gpu", LongRingAllToAllSeconds(bytes, ring, rate) / LargeDomainAllToAllSeconds(bytes, gpus, rate)}};
 }
 
 Json InNetwork(const Json& given) {
@@ -150,15 +150,11 @@ Json SwitchBytes(const Json& given) {
   const SwitchTraffic top = GatherThroughTopSwitch(bytes, static_cast<int32_t>(Count(given, "nodes")));
   const std::vector<FatTreeLevel> nodes = {
       {static_cast<int32_t>(Count(given, "nodes")), levels[LevelNamed("leaf")].child_bytes_per_second}};
-  const TwoLevelTime limit =
-      TwoLevelGatherOfSharded(bytes, /*inner_shards=*/1, levels[0].child_count, levels[0].child_bytes_per_second,
-                              nodes[0].child_bytes_per_second);
-  return {{"node_ingress", node.ingress_bytes},
-          {"node_egress", node.egress_bytes},
-          {"spine_ingress", top.ingress_bytes},
-          {"spine_egress", top.egress_bytes},
-          {"t_node_s", limit.inside_seconds},
-          {"t_spine_s", FatTreeGather(nodes, bytes).seconds}};
+  const TwoLevelTime limit = TwoLevelGatherOfSharded(bytes, /*inner_shards=*/1, levels[0].child_count,
+                                                     levels[0].child_bytes_per_second, nodes[0].child_bytes_per_second);
+  return {{"node_ingress", node.ingress_bytes}, {"node_egress", node.egress_bytes},
+          {"spine_ingress", top.ingress_bytes}, {"spine_egress", top.egress_bytes},
+          {"t_node_s", limit.inside_seconds},   {"t_spine_s", FatTreeGather(nodes, bytes).seconds}};
 }
 
 Json ReducingSwitchBytes(const Json& given) {
@@ -170,10 +166,10 @@ Json ReducingSwitchBytes(const Json& given) {
 Json ReduceShards(const Json& given) {
   const NamedMesh mesh = MeshOf({{"Y", given.at("Y")}});
   constexpr double kBytes = 2;
-  const double shard = LocalBytes(ArrayOf(Json::array({given.at("D"), given.at("F")}), Json::array({nullptr, "Y"}), mesh,
-                                          kBytes),
-                                  mesh.sizes)
-                           .value();
+  const double shard =
+      LocalBytes(ArrayOf(Json::array({given.at("D"), given.at("F")}), Json::array({nullptr, "Y"}), mesh, kBytes),
+                 mesh.sizes)
+          .value();
   const std::vector<FatTreeLevel> node = {{*ChipSpec("h100").scale_up_domain_size, Number(given, "link_bytes_per_s")}};
   return {{"t_s", FatTreeInNetworkAllReduce(node, shard).seconds}};
 }

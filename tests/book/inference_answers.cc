@@ -75,10 +75,10 @@ Json Parameters(const Json& given) {
 
 Json Cache(const Json& given) {
   const double bytes = CacheBytes(given, Count(given, "T"), DataType::kBf16);
-  return {{"bytes_per_token",
-           transformer::GrowingBytesPerToken(transformer::KvCacheOf(ModelOf(given)), DataType::kBf16)},
-          {"bytes", bytes},
-          {"sequences_to_exceed_params", SequencesOutweighingWeights(Number(given, "param_bytes"), bytes)}};
+  return {
+      {"bytes_per_token", transformer::GrowingBytesPerToken(transformer::KvCacheOf(ModelOf(given)), DataType::kBf16)},
+      {"bytes", bytes},
+      {"sequences_to_exceed_params", SequencesOutweighingWeights(Number(given, "param_bytes"), bytes)}};
 }
 
 // bf16 weights of a dense model on the chapter's chip.
@@ -200,8 +200,8 @@ Answers InferenceAnswers() {
        }},
       {"inference.speculative_expected",
        [](const Json& given) -> Json {
-         return {{"tokens_per_pass",
-                  SpeculativeTokensPerPass(Number(given, "acceptance"), Number(given, "draft_tokens"))}};
+         return {
+             {"tokens_per_pass", SpeculativeTokensPerPass(Number(given, "acceptance"), Number(given, "draft_tokens"))}};
        }},
       {"inference.step_time_general", LargeBatch},
       {"inference.prefix_ratio",

@@ -9,7 +9,8 @@
 
 namespace sliceplan::book {
 
-// Gated MLP and two norms a layer. Letters that a case leaves out are 1 (F: `ffw_multiplier` x D, N and K: KH or NH over H).
+// Gated MLP and two norms a layer. Letters that a case leaves out are 1 (F: `ffw_multiplier` x D, N and K: KH or NH
+// over H).
 transformer::Architecture ModelOf(const Json& given);
 transformer::ModelOperations OperationsOfModel(const Json& given);
 

@@ -87,9 +87,7 @@ Json ExplicitOutput(const Json& given) {
     return AnalyzeShardedMatmul(op, mesh.axes, network, chip, "matmul", violations).value();
   };
   const bool ambiguous = analyze(std::nullopt).needs_output_sharding;
-  const auto collective = [&](const Json& output) {
-    return BookName(analyze(output).plan.collectives.back().kind);
-  };
+  const auto collective = [&](const Json& output) { return BookName(analyze(output).plan.collectives.back().kind); };
   return {{"no_out_sharding", ambiguous ? "error" : "none"},
           {"out_X_Y", collective({"X", "Y"})},
           {"out_X_None", collective({"X", nullptr})}};

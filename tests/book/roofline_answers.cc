@@ -38,8 +38,8 @@ Json ExactIntensity(const Json& given) {
 }
 
 Json LocalBatch(const Json& given) {
-  const planner::BatchShare share = planner::BatchShareOf(Number(given, "sequences"),
-                                                          Number(given, "tokens_per_sequence"), Number(given, "chips"));
+  const planner::BatchShare share =
+      planner::BatchShareOf(Number(given, "sequences"), Number(given, "tokens_per_sequence"), Number(given, "chips"));
   return {{"global_tokens", share.global_tokens}, {"local_tokens", share.tokens_per_chip}};
 }
 
@@ -65,8 +65,12 @@ Json TwoChips(const Json& given) {
 Json Int8Matmul(const Json& given) {
   AcceleratorSpec chip = GivenChip(given);
   chip.int8_ops_per_second = chip.bf16_flops_per_second;  // the case gives the int8 rate
-  const Matmul matmul{.m = Count(given, "B"), .k = Count(given, "D"), .n = Count(given, "F"),
-                      .lhs = DataType::kInt8, .rhs = DataType::kInt8, .output = DataType::kInt8};
+  const Matmul matmul{.m = Count(given, "B"),
+                      .k = Count(given, "D"),
+                      .n = Count(given, "F"),
+                      .lhs = DataType::kInt8,
+                      .rhs = DataType::kInt8,
+                      .output = DataType::kInt8};
   const ResourceSeconds seconds = SecondsOf(CostOf(matmul), chip).value();
   const Bound bound = BoundOf(seconds);
   return {{"bytes_loaded", BytesOf(matmul).Loaded()},
@@ -84,8 +88,8 @@ Json Int8Matmul(const Json& given) {
 Json Int8WeightsCriticalBatch(const Json& given) {
   const AcceleratorSpec chip = GivenChip(given);
   const DataType compute = ComputeType(DataType::kBf16, DataType::kInt8);
-  return {{"batch_critical", CriticalBatch(*chip.MatmulRate(compute), *chip.hbm_bytes_per_second,
-                                           BytesPerElement(DataType::kInt8))}};
+  return {{"batch_critical",
+           CriticalBatch(*chip.MatmulRate(compute), *chip.hbm_bytes_per_second, BytesPerElement(DataType::kInt8))}};
 }
 
 Json ExactCrossover(const Json& given) {
@@ -101,8 +105,13 @@ Json ExactCrossover(const Json& given) {
 }
 
 Json WeightsPerRow(const Json& given) {
-  const Matmul matmul{.batch = Count(given, "B"), .m = 1, .k = Count(given, "D"), .n = Count(given, "F"),
-                      .lhs = DataType::kInt8, .rhs = DataType::kInt8, .output = DataType::kInt8};
+  const Matmul matmul{.batch = Count(given, "B"),
+                      .m = 1,
+                      .k = Count(given, "D"),
+                      .n = Count(given, "F"),
+                      .lhs = DataType::kInt8,
+                      .rhs = DataType::kInt8,
+                      .output = DataType::kInt8};
   const OpCost cost = CostOf(matmul);
   return {{"flops", cost.TotalFlops()}, {"bytes", cost.hbm_bytes}, {"intensity_flops_per_byte", cost.Intensity()}};
 }
@@ -111,8 +120,7 @@ Json SpecSheet(const Json& given) {
   // The sheet counts zeros of 2:4 sparsity as work.
   const double dense = Number(given, "spec_sheet_bf16_with_sparsity_flops_per_s") / 2;
   return {{"dense_flops_per_s", dense},
-          {"batch_critical",
-           CriticalBatch(dense, Number(given, "hbm_bytes_per_s"), BytesPerElement(DataType::kBf16))}};
+          {"batch_critical", CriticalBatch(dense, Number(given, "hbm_bytes_per_s"), BytesPerElement(DataType::kBf16))}};
 }
 
 }  // namespace

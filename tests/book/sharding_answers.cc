@@ -87,8 +87,8 @@ Json IsValid(const Json& given) {
   return {{"valid", violations.empty()}};
 }
 
-// The case names no sizes. A split contraction is taken as long, so that its sums are small; a whole or a mismatched one
-// as short, so that its operands are.
+// The case names no sizes. A split contraction is taken as long, so that its sums are small; a whole or a mismatched
+// one as short, so that its operands are.
 Json WhichCommunication(const Json& given) {
   const NamedMesh mesh = MeshOf({{"X", 4}, {"Y", 4}});
   ShardedMatmul op;
@@ -170,8 +170,7 @@ Json QuizSmall(const Json& given) {
   const ShardedArray array = SplitOverY(given, mesh);
   const double shard = LocalBytes(array, mesh.sizes).value();
   const CollectiveLaw law = GatherOnLines(given, mesh);
-  const double seconds =
-      HopByHopSeconds(law.hops, shard, LinkBytesPerSecond(given), Number(given, "hop_latency_s"));
+  const double seconds = HopByHopSeconds(law.hops, shard, LinkBytesPerSecond(given), Number(given, "hop_latency_s"));
   return {{"shard_bytes", shard},
           {"t_hop_bandwidth_s", HopByHopSeconds(/*hops=*/1, shard, LinkBytesPerSecond(given), /*hop_seconds=*/0)},
           {"hops", law.hops},
@@ -299,11 +298,11 @@ Json ReduceOnLine(const Json& given) {
   const MatmulPlan plan =
       AnalyzeShardedMatmul(op, mesh.axes, network, slice.accelerator, "matmul", violations).value().plan;
   const InsertedCollective& collective = plan.collectives.front();
-  return {{"collective",
-           BookName(collective.kind) + "_" + mesh.axes[static_cast<size_t>(collective.axes.front())].name},
-          {"reduced_bytes", collective.bytes},
-          {"t_math_s", plan.seconds.matrix_unit},
-          {"t_comms_s", plan.network_seconds}};
+  return {
+      {"collective", BookName(collective.kind) + "_" + mesh.axes[static_cast<size_t>(collective.axes.front())].name},
+      {"reduced_bytes", collective.bytes},
+      {"t_math_s", plan.seconds.matrix_unit},
+      {"t_comms_s", plan.network_seconds}};
 }
 
 Json LinkLoads(const Json& given) {

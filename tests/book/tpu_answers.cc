@@ -23,9 +23,7 @@ using hardware::DataType;
 using hardware::Slice;
 using namespace roofline;  // NOLINT(google-build-using-namespace): this file calls little else
 
-int64_t ChipsOf(const std::string& topology) {
-  return hardware::ChipCount(hardware::ParseShape(topology).value());
-}
+int64_t ChipsOf(const std::string& topology) { return hardware::ChipCount(hardware::ParseShape(topology).value()); }
 
 // The book's table against the named set, through the engine's view of a chip.
 Json SpecOf(const Json& given) {
@@ -139,8 +137,11 @@ Json OverPcie(const Json& given) {
 Json FromVmem(const Json& given) {
   AcceleratorSpec chip = ChipSpec(given.at("chip"));
   const double vmem = TierBytesPerSecond(chip, MemoryTier::kVmem).value();
-  const Matmul matmul{.k = given.at("weight_shape")[0], .n = given.at("weight_shape")[1], .lhs = DataType::kInt8,
-                      .rhs = DataType::kInt8, .output = DataType::kInt8};
+  const Matmul matmul{.k = given.at("weight_shape")[0],
+                      .n = given.at("weight_shape")[1],
+                      .lhs = DataType::kInt8,
+                      .rhs = DataType::kInt8,
+                      .output = DataType::kInt8};
   return {{"vmem_bytes_per_s", vmem},
           {"batch_critical", ExactCriticalBatch(matmul, *chip.MatmulRate(DataType::kInt8), vmem).value()}};
 }

@@ -50,8 +50,8 @@ Json DataLayer(const Json& given) {
 }
 
 Json FsdpLayer(const Json& given) {
-  const LayerTimes times = FsdpForward(LayerOf(given), Number(given, "X"), Number(given, "flops_per_s"),
-                                       AxesBytesPerSecond(given, "axes"));
+  const LayerTimes times =
+      FsdpForward(LayerOf(given), Number(given, "X"), Number(given, "flops_per_s"), AxesBytesPerSecond(given, "axes"));
   return {{"t_math_s", times.compute_seconds},
           {"t_comms_s", times.weights_seconds},
           {"compute_bound", times.IsComputeBound()}};
@@ -83,7 +83,8 @@ Json OptimalSplit(const Json& given) {
 }
 
 double MixedThreshold(const Json& given) {
-  return FsdpTensorTokensPerChip(Number(given, "alpha"), Number(given, "M_X"), Number(given, "M_Y"), Number(given, "F"));
+  return FsdpTensorTokensPerChip(Number(given, "alpha"), Number(given, "M_X"), Number(given, "M_Y"),
+                                 Number(given, "F"));
 }
 
 Json MixedCriticalBatch(const Json& given) {
@@ -97,9 +98,9 @@ Json MixedRatio(const Json& given) {
 }
 
 Json MixedLayer(const Json& given) {
-  const LayerTimes times = FsdpTensorForward(LayerOf(given), Number(given, "X"), Number(given, "Y"),
-                                             Number(given, "flops_per_s"), AxesBytesPerSecond(given, "M_X"),
-                                             AxesBytesPerSecond(given, "M_Y"));
+  const LayerTimes times =
+      FsdpTensorForward(LayerOf(given), Number(given, "X"), Number(given, "Y"), Number(given, "flops_per_s"),
+                        AxesBytesPerSecond(given, "M_X"), AxesBytesPerSecond(given, "M_Y"));
   return {{"t_math_s", times.compute_seconds},
           {"t_fsdp_s", times.weights_seconds},
           {"t_tp_s", times.activations_seconds},

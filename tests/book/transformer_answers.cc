@@ -74,13 +74,14 @@ Json AttentionFraction(const Json& given) {
   // The book's layer: a gated MLP of F = 4 D, N H = D, as many KV heads.
   const int64_t hidden = Count(given, "D");
   constexpr int64_t kHeadDim = 128;
-  transformer::Architecture architecture =
-      ModelOf({{"L", 1}, {"D", hidden}, {"F", 4 * hidden}, {"N", hidden / kHeadDim}, {"K", hidden / kHeadDim}, {"H", 128}});
+  transformer::Architecture architecture = ModelOf(
+      {{"L", 1}, {"D", hidden}, {"F", 4 * hidden}, {"N", hidden / kHeadDim}, {"K", hidden / kHeadDim}, {"H", 128}});
   const transformer::ModelOperations model = transformer::OperationsOf(architecture).value();
   Json ratio = Json::array();
   for (const Json& length : given.at("T_list")) {
     const FlopsPerToken flops = CountFlops(model, length, AttentionMask::kFull);
-    const double matmuls = TrainingOf(flops, Component::kAttentionProjections) + TrainingOf(flops, Component::kFeedForward);
+    const double matmuls =
+        TrainingOf(flops, Component::kAttentionProjections) + TrainingOf(flops, Component::kFeedForward);
     ratio.push_back(TrainingOf(flops, Component::kAttentionScores) / matmuls);
   }
   return {{"ratio", ratio}, {"T_breakeven", AttentionEqualLength(model, AttentionMask::kFull).value()}};

@@ -1,5 +1,5 @@
-// Bytes -> parse -> validate -> plan -> reply, through the same table as every transport. The first byte chooses the method
-// and the encoding (its lowest bit: JSON or binary); the rest is the request.
+// Bytes -> parse -> validate -> plan -> reply, through the same table as every transport. The first byte chooses the
+// method and the encoding (its lowest bit: JSON or binary); the rest is the request.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

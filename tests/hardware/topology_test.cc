@@ -82,6 +82,15 @@ INSTANTIATE_TEST_SUITE_P(
                     WrapCase{"never", WrapRule::kNever, {16, 16}, {16, 16}, {false, false}}),
     [](const auto& info) { return info.param.name; });
 
+TEST(IsWrapKnownTest, OnlyWhereTheRuleSaysSomething) {
+  const Shape pod = {32, 32};
+  EXPECT_TRUE(IsWrapKnown(WrapRule::kAxisOf16, Shape{2, 2}, {}));
+  EXPECT_TRUE(IsWrapKnown(WrapRule::kWholeCubes, Shape{2, 2, 1}, {}));
+  EXPECT_TRUE(IsWrapKnown(WrapRule::kFullPodOnly, pod, pod));
+  EXPECT_FALSE(IsWrapKnown(WrapRule::kFullPodOnly, Shape{16, 32}, pod));
+  EXPECT_FALSE(IsWrapKnown(WrapRule::kNever, pod, pod));
+}
+
 TEST(IsTwistableTest, TheThreeShapesOnly) {
   for (const Shape& shape : {Shape{4, 8}, Shape{4, 4, 8}, Shape{4, 8, 8}, Shape{12, 24, 24}, Shape{2, 4}}) {
     EXPECT_TRUE(IsTwistable(shape)) << ShapeName(shape);

@@ -1,5 +1,5 @@
-// Thresholds and closed forms: where one side of a threshold waits for the network and the other does not, and the figures
-// of real slices. The book's own numbers are in tests/book.
+// Thresholds and closed forms: where one side of a threshold waits for the network and the other does not, and the
+// figures of real slices. The book's own numbers are in tests/book.
 #include "server/planner/closed_form.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ using hardware::FabricKind;
 using hardware::Slice;
 
 constexpr double kFlops = 400e12;
-constexpr double kLink = 100e9;   // one way
-constexpr double kAlpha = 2000;   // kFlops over both directions of a ring
+constexpr double kLink = 100e9;  // one way
+constexpr double kAlpha = 2000;  // kFlops over both directions of a ring
 constexpr double kFfn = 32768;
 
 Slice Torus(const std::vector<hardware::TorusAxis>& axes) {
@@ -132,7 +132,8 @@ TEST(ThresholdsTest, SwitchedDomains) {
   EXPECT_FALSE(node.dcn_tokens_per_slice.has_value());
   const TrainingThresholds many = ThresholdsOf(Gpus(1024, 8), Dense());
   EXPECT_DOUBLE_EQ(many.data_tokens_per_chip.value(), 2500);
-  EXPECT_DOUBLE_EQ(ThresholdsOf(Gpus(16, 8), Dense()).data_tokens_per_chip.value(), 2000);  // 1,250 outside: the node binds
+  EXPECT_DOUBLE_EQ(ThresholdsOf(Gpus(16, 8), Dense()).data_tokens_per_chip.value(),
+                   2000);  // 1,250 outside: the node binds
   ThresholdQuestion deep = Dense();
   deep.tensor_degree = 8;
   EXPECT_DOUBLE_EQ(ThresholdsOf(Gpus(1024, 8), deep).data_tokens_per_chip.value(), 2500);
@@ -165,8 +166,8 @@ TEST(ClosedFormTest, ThresholdsAreWhereTimesMeet) {
   const MlpLayer data{64 * DataTokensPerChip(kAlpha, 1), 8192, kFfn};
   EXPECT_NEAR(DataParallelBackward(data, 64, kFlops, kAxis).compute_seconds,
               DataParallelBackward(data, 64, kFlops, kAxis).weights_seconds, 1e-12);
-  EXPECT_NEAR(FsdpForward(data, 64, kFlops, kAxis).compute_seconds, FsdpForward(data, 64, kFlops, kAxis).weights_seconds,
-              1e-12);
+  EXPECT_NEAR(FsdpForward(data, 64, kFlops, kAxis).compute_seconds,
+              FsdpForward(data, 64, kFlops, kAxis).weights_seconds, 1e-12);
   const MlpLayer any{1e6, 8192, kFfn};
   const LayerTimes tensor = FsdpTensorForward(any, 1, TensorDegreeLimit(kAlpha, 1, kFfn), kFlops, kAxis, kAxis);
   EXPECT_NEAR(tensor.compute_seconds, tensor.activations_seconds, 1e-9);
@@ -186,7 +187,8 @@ TEST(ClosedFormTest, ThresholdsAreWhereTimesMeet) {
 
 TEST(ClosedFormTest, ExpertWidthIsWhereTheAllToAllHides) {
   for (const double experts_per_token : {1.0, 4.0, 16.0}) {
-    const double ffn = ExpertFfnDimNeeded(/*outer_alpha=*/2500, /*expert_degree=*/64, /*domain_size=*/8, experts_per_token);
+    const double ffn =
+        ExpertFfnDimNeeded(/*outer_alpha=*/2500, /*expert_degree=*/64, /*domain_size=*/8, experts_per_token);
     const LayerTimes times = ExpertParallelForward({1e6, 4096, ffn}, experts_per_token, 64, 8, 1000e12, 400e9);
     EXPECT_NEAR(times.compute_seconds / times.activations_seconds, 1, 1e-9);
   }

@@ -66,8 +66,7 @@ TEST_F(EstimateTrainingTest, AssumedMfuGivesTheBooksDays) {
 
 TEST_F(EstimateTrainingTest, ModelFlopsAreSixPerMatmulParameterAndHalfTheScores) {
   const TrainingEstimate estimate = Estimated(BookJob({.fsdp = 512, .context = 8, .dcn_data = 2}));
-  const double parameters =
-      80 * (8192.0 * (8192 + 2 * 1024 + 8192) + 3 * 8192.0 * 28672) + 8192.0 * 128256;
+  const double parameters = 80 * (8192.0 * (8192 + 2 * 1024 + 8192) + 3 * 8192.0 * 28672) + 8192.0 * 128256;
   const double scores = 6 * 80 * 64 * 128 * 4096.0;
   EXPECT_NEAR(estimate.model_flops_per_step / (estimate.tokens_per_step * (6 * parameters + scores)), 1, 1e-12);
 }
@@ -141,7 +140,11 @@ TEST_P(EveryPlanTest, FasterPartsNeverSlowTheStep) {
       return Estimated(faster).step_time.expected_seconds;
     };
     using Spec = hardware::AcceleratorSpec;
-    EXPECT_LT(with([](Spec& s) { *s.bf16_flops_per_second *= 2; *s.hbm_bytes_per_second *= 2; }), before);
+    EXPECT_LT(with([](Spec& s) {
+                *s.bf16_flops_per_second *= 2;
+                *s.hbm_bytes_per_second *= 2;
+              }),
+              before);
     EXPECT_LE(with([](Spec& s) { *s.hbm_bytes_per_second *= 2; }), before);
     EXPECT_LE(with([](Spec& s) { *s.ici_link_bytes_per_second *= 2; }), before);
     EXPECT_LE(with([](Spec& s) { *s.dcn_bytes_per_second *= 2; }), before);
@@ -194,11 +197,11 @@ TEST_F(EstimateTrainingTest, BlockRecomputeIsOneMoreForwardPass) {
   job.workload.remat_policy = RematPolicy::kBlock;
   const TrainingEstimate estimate = Estimated(job);
   const double head = 6 * 8192.0 * 128256 * estimate.tokens_per_step;
-  EXPECT_NEAR(estimate.hardware_flops_per_step / (estimate.model_flops_per_step + (estimate.model_flops_per_step - head) / 3),
-              1, 1e-9);
+  EXPECT_NEAR(
+      estimate.hardware_flops_per_step / (estimate.model_flops_per_step + (estimate.model_flops_per_step - head) / 3),
+      1, 1e-9);
   // Layer inputs only: 2 bytes x tokens x D x L over all chips (book, chapter 5).
-  EXPECT_NEAR(static_cast<double>(estimate.memory.activations_bytes),
-              2.0 * 512 * 4096 * 8192 * 80 / 4096, 1);
+  EXPECT_NEAR(static_cast<double>(estimate.memory.activations_bytes), 2.0 * 512 * 4096 * 8192 * 80 / 4096, 1);
 }
 
 TEST_F(EstimateTrainingTest, OutOfMemorySaysByHowMuch) {
@@ -208,7 +211,8 @@ TEST_F(EstimateTrainingTest, OutOfMemorySaysByHowMuch) {
   job.workload.global_batch_size = 8;
   const TrainingEstimate estimate = Estimated(job);
   EXPECT_EQ(estimate.outcome, Outcome::kOutOfMemory);
-  EXPECT_EQ(estimate.shortfall_amount, static_cast<double>(estimate.memory.used_bytes - estimate.memory.capacity_bytes));
+  EXPECT_EQ(estimate.shortfall_amount,
+            static_cast<double>(estimate.memory.used_bytes - estimate.memory.capacity_bytes));
   EXPECT_FALSE(estimate.shortfall.empty());
   ASSERT_TRUE(estimate.smallest_fix.has_value());
 }

@@ -160,6 +160,17 @@ TEST(GoodputTest, IntervalIsBetweenAStepAndTheJob) {
   EXPECT_EQ(Of(reliability, 1, 10, 1000).optimal_checkpoint_interval_seconds, 1000);
 }
 
+TEST(GoodputTest, AskedIntervalsAreUsedAndTheOptimumIsStillSaid) {
+  Reliability reliability;
+  reliability.mean_seconds_between_failures_per_chip = 6 * kHour;
+  reliability.checkpoint_write_seconds = 5 * kMinute;
+  std::vector<std::string> warnings;
+  const Goodput asked = GoodputOf(reliability, 1, 1, std::nullopt, warnings, 3 * kHour);
+  EXPECT_NEAR(*asked.optimal_checkpoint_interval_seconds, 57 * kMinute, 0.5 * kMinute);
+  EXPECT_EQ(asked.ratio, GoodputRatio(3 * kHour, 5 * kMinute, 600, 1 / (6 * kHour)));
+  EXPECT_LT(asked.ratio, Of(reliability, 1, 1).ratio);
+}
+
 TEST(GoodputTest, HopelessJobsAreToldSo) {
   Reliability reliability;
   reliability.mean_seconds_between_failures_per_chip = 1;

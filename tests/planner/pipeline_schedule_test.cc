@@ -102,8 +102,8 @@ TEST(PipelineScheduleTest, ClosedFormsMatchTheSchedulesPlayedOut) {
           if (chunks > 1 && schedule != PipelineSchedule::kInterleaved1F1B) continue;
           const PipelineShape shape{schedule, stages, stages * groups, chunks};
           const Played played = Play(shape, work);
-          SCOPED_TRACE(testing::Message() << static_cast<int>(schedule) << " p " << stages << " m " << stages * groups
-                                          << " v " << chunks);
+          SCOPED_TRACE(testing::Message()
+                       << static_cast<int>(schedule) << " p " << stages << " m " << stages * groups << " v " << chunks);
           EXPECT_NEAR(ScheduleTime(shape, work), played.makespan, 1e-9);
           for (int64_t stage = 0; stage < stages; ++stage) {
             EXPECT_NEAR(MicrobatchesInFlight(shape, stage), played.most_in_flight[static_cast<size_t>(stage)], 1e-9);

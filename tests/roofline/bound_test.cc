@@ -129,9 +129,9 @@ TEST(OpCostTest, BoundsHoldAndBandwidthNeverHurts) {
     EXPECT_LE(bound.lower_seconds, bound.upper_seconds);
     EXPECT_LE(bound.upper_seconds, kResources * bound.lower_seconds);
     AcceleratorSpec faster = RoundChip();
-    std::optional<double>* const rates[] = {&faster.bf16_flops_per_second, &faster.int8_ops_per_second,
+    std::optional<double>* const rates[] = {&faster.bf16_flops_per_second,   &faster.int8_ops_per_second,
                                             &faster.vector_flops_per_second, &faster.hbm_bytes_per_second,
-                                            &faster.pcie_bytes_per_second, &faster.ici_link_bytes_per_second,
+                                            &faster.pcie_bytes_per_second,   &faster.ici_link_bytes_per_second,
                                             &faster.dcn_bytes_per_second};
     **rates[static_cast<size_t>(i) % std::size(rates)] *= 2;
     const Bound better = BoundOf(SecondsOf(cost, faster).value());

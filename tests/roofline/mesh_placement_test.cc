@@ -46,7 +46,7 @@ using testing::ElementsAre;
 TEST(MeshPlacementTest, WholeAxesWherePossible) {
   EXPECT_THAT(Placed(TorusOf({4, 8}, true), {4, 8}), ElementsAre("0:4/1", "1:8/1"));
   EXPECT_THAT(Placed(TorusOf({4, 8}, true), {8, 4}), ElementsAre("1:8/1", "0:4/1"));
-  EXPECT_THAT(Placed(TorusOf({16, 16, 16}, true), {256, 16}), ElementsAre("0:16/1 1:16/1", "2:16/1"));
+  EXPECT_THAT(Placed(TorusOf({16, 16, 16}, true), {256, 16}), ElementsAre("1:16/1 2:16/1", "0:16/1"));
   EXPECT_THAT(Placed(TorusOf({4, 4, 8}, true), {32, 1, 4}), ElementsAre("1:4/1 2:8/1", "", "0:4/1"));
   EXPECT_THAT(Placed(TorusOf({4, 4, 4}, true), {64}), ElementsAre("0:4/1 1:4/1 2:4/1"));
 }
@@ -61,12 +61,12 @@ TEST(MeshPlacementTest, SlicesAreSpannedByTheFirstAxes) {
   Slice slice = TorusOf({4, 4}, true);
   slice.slice_count = 4;
   EXPECT_THAT(Placed(slice, {4, 16}), ElementsAre("x4", "0:4/1 1:4/1"));
-  EXPECT_THAT(Placed(slice, {2, 8, 4}), ElementsAre("x2", "x2 0:4/1", "1:4/1"));
+  EXPECT_THAT(Placed(slice, {2, 8, 4}), ElementsAre("x2", "x2 1:4/1", "0:4/1"));
 }
 
 TEST(MeshPlacementTest, ASmallMeshRepeatsOverTheRest) {
   EXPECT_THAT(Placed(TorusOf({16, 16}, true), {4}), ElementsAre("1:4/1"));
-  EXPECT_THAT(Placed(TorusOf({16, 16}, true), {16}), ElementsAre("1:16/1"));
+  EXPECT_THAT(Placed(TorusOf({16, 16}, true), {16}), ElementsAre("0:16/1"));
   EXPECT_THAT(Placed(TorusOf({16, 16}, true), {}), ElementsAre());
 }
 
@@ -117,8 +117,8 @@ TEST(MeshPlacementTest, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(Reasons(slice, Mesh({3})), ElementsAre("mesh_axes MESH_SIZE_MISMATCH"));
   EXPECT_THAT(Reasons(slice, Mesh({32})), ElementsAre("mesh_axes MESH_SIZE_MISMATCH"));
   EXPECT_THAT(Reasons(slice, Mesh({1 << 30, 1 << 30, 1 << 30})), ElementsAre("mesh_axes MESH_SIZE_MISMATCH"));
-  EXPECT_THAT(Reasons(slice, Mesh({0, -4})),
-              ElementsAre("mesh_axes[0].size MESH_AXIS_SIZE_OUT_OF_RANGE", "mesh_axes[1].size MESH_AXIS_SIZE_OUT_OF_RANGE"));
+  EXPECT_THAT(Reasons(slice, Mesh({0, -4})), ElementsAre("mesh_axes[0].size MESH_AXIS_SIZE_OUT_OF_RANGE",
+                                                         "mesh_axes[1].size MESH_AXIS_SIZE_OUT_OF_RANGE"));
   EXPECT_THAT(Reasons(slice, {{"x", 4, {}}, {"x", 2, {}}, {"", 2, {}}}),
               ElementsAre("mesh_axes[1].name MESH_AXIS_NAME_REPEATED", "mesh_axes[2].name MESH_AXIS_NAME_MISSING"));
   EXPECT_THAT(Reasons(slice, Mesh(std::vector<int32_t>(17, 1))), ElementsAre("mesh_axes TOO_MANY_MESH_AXES"));

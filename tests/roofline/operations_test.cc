@@ -29,22 +29,46 @@ struct MatmulCase {
 };
 
 const MatmulCase kMatmuls[] = {
-    {"bf16", {.m = 512, .k = 4096, .n = 8192}, DataType::kBf16, 2.0 * 512 * 4096 * 8192,
+    {"bf16",
+     {.m = 512, .k = 4096, .n = 8192},
+     DataType::kBf16,
+     2.0 * 512 * 4096 * 8192,
      2.0 * (512 * 4096 + 4096 * 8192 + 512 * 8192)},
     // int8 weights with bf16 activations: book, chapter 1, question 2.
-    {"int8_weights", {.m = 64, .k = 1024, .n = 512, .rhs = DataType::kInt8}, DataType::kBf16, 2.0 * 64 * 1024 * 512,
+    {"int8_weights",
+     {.m = 64, .k = 1024, .n = 512, .rhs = DataType::kInt8},
+     DataType::kBf16,
+     2.0 * 64 * 1024 * 512,
      2.0 * 64 * 1024 + 1.0 * 1024 * 512 + 2.0 * 64 * 512},
-    {"int8", {.m = 8, .k = 16, .n = 32, .lhs = DataType::kInt8, .rhs = DataType::kInt8}, DataType::kInt8,
-     2.0 * 8 * 16 * 32, 1.0 * 8 * 16 + 1.0 * 16 * 32 + 2.0 * 8 * 32},
-    {"int4_weights_int8", {.m = 8, .k = 16, .n = 32, .lhs = DataType::kInt8, .rhs = DataType::kInt4}, DataType::kInt8,
-     2.0 * 8 * 16 * 32, 1.0 * 8 * 16 + 0.5 * 16 * 32 + 2.0 * 8 * 32},
-    {"fp8_weights_bf16", {.m = 8, .k = 16, .n = 32, .rhs = DataType::kFp8}, DataType::kBf16, 2.0 * 8 * 16 * 32,
+    {"int8",
+     {.m = 8, .k = 16, .n = 32, .lhs = DataType::kInt8, .rhs = DataType::kInt8},
+     DataType::kInt8,
+     2.0 * 8 * 16 * 32,
+     1.0 * 8 * 16 + 1.0 * 16 * 32 + 2.0 * 8 * 32},
+    {"int4_weights_int8",
+     {.m = 8, .k = 16, .n = 32, .lhs = DataType::kInt8, .rhs = DataType::kInt4},
+     DataType::kInt8,
+     2.0 * 8 * 16 * 32,
+     1.0 * 8 * 16 + 0.5 * 16 * 32 + 2.0 * 8 * 32},
+    {"fp8_weights_bf16",
+     {.m = 8, .k = 16, .n = 32, .rhs = DataType::kFp8},
+     DataType::kBf16,
+     2.0 * 8 * 16 * 32,
      2.0 * 8 * 16 + 1.0 * 16 * 32 + 2.0 * 8 * 32},
-    {"fp32_meets_int8", {.m = 8, .k = 16, .n = 32, .lhs = DataType::kFp32, .rhs = DataType::kInt8}, DataType::kFp32,
-     2.0 * 8 * 16 * 32, 4.0 * 8 * 16 + 1.0 * 16 * 32 + 2.0 * 8 * 32},
-    {"given_compute", {.m = 8, .k = 16, .n = 32, .compute = DataType::kFp8}, DataType::kFp8, 2.0 * 8 * 16 * 32,
+    {"fp32_meets_int8",
+     {.m = 8, .k = 16, .n = 32, .lhs = DataType::kFp32, .rhs = DataType::kInt8},
+     DataType::kFp32,
+     2.0 * 8 * 16 * 32,
+     4.0 * 8 * 16 + 1.0 * 16 * 32 + 2.0 * 8 * 32},
+    {"given_compute",
+     {.m = 8, .k = 16, .n = 32, .compute = DataType::kFp8},
+     DataType::kFp8,
+     2.0 * 8 * 16 * 32,
      2.0 * (8 * 16 + 16 * 32 + 8 * 32)},
-    {"batched", {.batch = 5, .m = 8, .k = 16, .n = 32}, DataType::kBf16, 5 * 2.0 * 8 * 16 * 32,
+    {"batched",
+     {.batch = 5, .m = 8, .k = 16, .n = 32},
+     DataType::kBf16,
+     5 * 2.0 * 8 * 16 * 32,
      5 * 2.0 * (8 * 16 + 16 * 32 + 8 * 32)},
 };
 
@@ -150,7 +174,8 @@ TEST(AttentionTest, CausalPrefillIsHalfAndDecodeSeesEveryKey) {
   EXPECT_DOUBLE_EQ(AttentionFlops(Attention(1, 4096, 8, 8, AttentionMask::kCausal)),
                    AttentionFlops(Attention(1, 4096, 8, 8, AttentionMask::kFull)));
   // A chunk of 1,024 at the end of 4,096: all pairs less the triangle in its own square.
-  EXPECT_DOUBLE_EQ(AttendedPairs(Attention(1024, 4096, 8, 8, AttentionMask::kCausal)), 1024.0 * 4096 - 1024.0 * 1024 / 2);
+  EXPECT_DOUBLE_EQ(AttendedPairs(Attention(1024, 4096, 8, 8, AttentionMask::kCausal)),
+                   1024.0 * 4096 - 1024.0 * 1024 / 2);
 }
 
 TEST(AttentionTest, ChunksOfAPromptAddUpToTheWhole) {
@@ -195,8 +220,8 @@ TEST(AttentionTest, HeadsPadToTheMatrixUnit) {
 }
 
 TEST(ElementwiseTest, CostsFollowTheFormulas) {
-  const OpCost add = CostOf(Elementwise{.element_count = 1000, .input_count = 2, .flops_per_element = 1,
-                                        .type = DataType::kFp32});
+  const OpCost add =
+      CostOf(Elementwise{.element_count = 1000, .input_count = 2, .flops_per_element = 1, .type = DataType::kFp32});
   EXPECT_DOUBLE_EQ(add.vector_flops, 1000);
   EXPECT_DOUBLE_EQ(add.hbm_bytes, 12 * 1000);
   EXPECT_DOUBLE_EQ(add.Intensity(), 1.0 / 12);  // book, chapter 12: fp32 add
@@ -260,7 +285,7 @@ TEST(HostOffloadTest, StagesOfAGatheredMatmul) {
   EXPECT_DOUBLE_EQ(seconds.pcie, bytes / (16 * 10e9));
   EXPECT_DOUBLE_EQ(seconds.ici, bytes * 15 / 16 / (2 * 50e9));
   const HostTransfer transfer = HostTransferOf(1e9, slice.accelerator).value();
-  EXPECT_DOUBLE_EQ(transfer.PipelinedSeconds(), 0.2);              // 5 GB/s out of the chip's share of the network
+  EXPECT_DOUBLE_EQ(transfer.PipelinedSeconds(), 0.2);  // 5 GB/s out of the chip's share of the network
   EXPECT_DOUBLE_EQ(transfer.StoreAndForwardSeconds(), 2 * (0.1 + 0.2));
 }
 

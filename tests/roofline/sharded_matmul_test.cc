@@ -62,24 +62,107 @@ const std::vector<Case>& Cases() {
   static const std::vector<Case> cases = {
       {"unsharded", 1024, 1024, 1024, {}, {}, std::nullopt, 0, {}, 1024, 1024, 1024},
       {"case_1_data_parallel", 1024, 1024, 1024, {{"m", {"X"}}}, {}, std::nullopt, 1, {}, 256, 1024, 1024},
-      {"case_1_both", 1024, 1024, 1024, {{"m", {"X"}}}, {{"n", {"Y"}}}, {{{"m", {"X"}}, {"n", {"Y"}}}}, 1, {}, 256, 1024, 128},
+      {"case_1_both",
+       1024,
+       1024,
+       1024,
+       {{"m", {"X"}}},
+       {{"n", {"Y"}}},
+       {{{"m", {"X"}}, {"n", {"Y"}}}},
+       1,
+       {},
+       256,
+       1024,
+       128},
       {"case_1_output_cut_for_free", 1024, 1024, 1024, {}, {}, {{{"n", {"Y"}}}}, 0, {}, 1024, 1024, 128},
       {"case_1_output_whole", 1024, 512, 1024, {{"m", {"X"}}}, {}, Entries{}, 1, {"AG lhs X"}, 1024, 512, 1024},
       {"case_1_long_contraction", 1024, 8192, 1024, {{"m", {"X"}}}, {}, Entries{}, 1, {"AG out X"}, 256, 8192, 1024},
       {"case_2_gather_lhs", 1024, 1024, 8192, {{"k", {"X"}}}, {}, Entries{}, 2, {"AG lhs X"}, 1024, 1024, 8192},
-      {"case_2_fsdp", 4096, 1024, 1024, {{"m", {"X"}}}, {{"k", {"X"}}}, {{{"m", {"X"}}}}, 2, {"AG rhs X"}, 1024, 1024, 1024},
-      {"case_2_reduce_is_cheaper", 128, 8192, 128, {{"k", {"X"}}}, {}, Entries{}, 2, {"AR out X"}, 128, 2048, 128},
-      {"case_3_all_reduce", 1024, 8192, 1024, {{"k", {"X"}}}, {{"k", {"X"}}}, Entries{}, 3, {"AR out X"}, 1024, 2048, 1024},
-      {"case_3_reduce_scatter", 1024, 8192, 1024, {{"k", {"X"}}}, {{"k", {"X"}}}, {{{"n", {"X"}}}}, 3, {"RS out X"}, 1024,
-       2048, 1024},
-      {"case_3_two_axes", 1024, 8192, 1024, {{"m", {"X"}}, {"k", {"Y"}}}, {{"k", {"Y"}}}, {{{"m", {"X"}}}}, 3, {"AR out Y"},
-       256, 1024, 1024},
-      {"case_4", 1024, 1024, 4096, {{"m", {"X"}}}, {{"n", {"X"}}}, {{{"n", {"X"}}}}, 4, {"AG lhs X"}, 1024, 1024, 1024},
-      {"case_4_other_way", 4096, 1024, 1024, {{"m", {"X"}}}, {{"n", {"X"}}}, {{{"m", {"X"}}}}, 4, {"AG rhs X"}, 1024, 1024,
+      {"case_2_fsdp",
+       4096,
+       1024,
+       1024,
+       {{"m", {"X"}}},
+       {{"k", {"X"}}},
+       {{{"m", {"X"}}}},
+       2,
+       {"AG rhs X"},
+       1024,
+       1024,
        1024},
-      {"tensor_block_in", 1024, 1024, 4096, {{"k", {"Y"}}}, {{"n", {"Y"}}}, {{{"n", {"Y"}}}}, 2, {"AG lhs Y"}, 1024, 1024,
+      {"case_2_reduce_is_cheaper", 128, 8192, 128, {{"k", {"X"}}}, {}, Entries{}, 2, {"AR out X"}, 128, 2048, 128},
+      {"case_3_all_reduce",
+       1024,
+       8192,
+       1024,
+       {{"k", {"X"}}},
+       {{"k", {"X"}}},
+       Entries{},
+       3,
+       {"AR out X"},
+       1024,
+       2048,
+       1024},
+      {"case_3_reduce_scatter",
+       1024,
+       8192,
+       1024,
+       {{"k", {"X"}}},
+       {{"k", {"X"}}},
+       {{{"n", {"X"}}}},
+       3,
+       {"RS out X"},
+       1024,
+       2048,
+       1024},
+      {"case_3_two_axes",
+       1024,
+       8192,
+       1024,
+       {{"m", {"X"}}, {"k", {"Y"}}},
+       {{"k", {"Y"}}},
+       {{{"m", {"X"}}}},
+       3,
+       {"AR out Y"},
+       256,
+       1024,
+       1024},
+      {"case_4", 1024, 1024, 4096, {{"m", {"X"}}}, {{"n", {"X"}}}, {{{"n", {"X"}}}}, 4, {"AG lhs X"}, 1024, 1024, 1024},
+      {"case_4_other_way",
+       4096,
+       1024,
+       1024,
+       {{"m", {"X"}}},
+       {{"n", {"X"}}},
+       {{{"m", {"X"}}}},
+       4,
+       {"AG rhs X"},
+       1024,
+       1024,
+       1024},
+      {"tensor_block_in",
+       1024,
+       1024,
+       4096,
+       {{"k", {"Y"}}},
+       {{"n", {"Y"}}},
+       {{{"n", {"Y"}}}},
+       2,
+       {"AG lhs Y"},
+       1024,
+       1024,
        512},
-      {"two_axes_gathered_together", 1024, 1024, 8192, {{"k", {"X", "Y"}}}, {}, Entries{}, 2, {"AG lhs XY"}, 1024, 1024,
+      {"two_axes_gathered_together",
+       1024,
+       1024,
+       8192,
+       {{"k", {"X", "Y"}}},
+       {},
+       Entries{},
+       2,
+       {"AG lhs XY"},
+       1024,
+       1024,
        8192},
   };
   return cases;
@@ -181,7 +264,9 @@ TEST(ShardedMatmulTest, PropertiesOverRandomShardings) {
           found->axes.push_back(axis);
         }
       };
-      const auto mirror = [&](const std::string& dim) -> std::string { return dim == "m" ? "n" : dim == "n" ? "m" : dim; };
+      const auto mirror = [&](const std::string& dim) -> std::string {
+        return dim == "m" ? "n" : dim == "n" ? "m" : dim;
+      };
       if (const int lhs = pick(3); lhs < 2) {
         add(op.lhs_sharding, kDims[lhs]);
         add(mirrored.rhs_sharding, mirror(kDims[lhs]));
@@ -211,8 +296,8 @@ TEST(ShardedMatmulTest, PropertiesOverRandomShardings) {
       previous = plan.bound.lower_seconds;
     }
     // Work is never lost: 32 chips together do at least the matmul once.
-    EXPECT_GE(MatmulFlops(analysis.plan.local) * 32, 2.0 * static_cast<double>(op.m) * static_cast<double>(op.k) *
-                                                          static_cast<double>(op.n) * 0.999);
+    EXPECT_GE(MatmulFlops(analysis.plan.local) * 32,
+              2.0 * static_cast<double>(op.m) * static_cast<double>(op.k) * static_cast<double>(op.n) * 0.999);
   }
 }
 
@@ -239,8 +324,9 @@ TEST(ShardedMatmulTest, BackwardMatmulsContractTheOtherDimensions) {
 TEST(ShardedMatmulTest, CollectivesHaveTransposes) {
   EXPECT_EQ(BackwardOf(CollectiveKind::kAllGather), CollectiveKind::kReduceScatter);
   EXPECT_EQ(BackwardOf(CollectiveKind::kReduceScatter), CollectiveKind::kAllGather);
-  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
-                                    CollectiveKind::kAllToAll, CollectiveKind::kCollectivePermute}) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
+        CollectiveKind::kAllToAll, CollectiveKind::kCollectivePermute}) {
     EXPECT_EQ(BackwardOf(BackwardOf(kind)), kind);
   }
 }
@@ -257,12 +343,12 @@ TEST(ShardedMatmulTest, EveryMistakeIsReported) {
   CheckShardedMatmul(op, Axes(), "matmul", violations);
   std::vector<std::string> reasons;
   for (const Violation& violation : violations) reasons.push_back(violation.field + " " + violation.reason);
-  EXPECT_THAT(reasons, testing::UnorderedElementsAre(
-                           "matmul.m MATMUL_DIMENSION_OUT_OF_RANGE", "matmul.n MATMUL_DIMENSION_OUT_OF_RANGE",
-                           "matmul.lhs_sharding[0].dimension UNKNOWN_DIMENSION",
-                           "matmul.lhs_sharding[1] DIMENSION_NOT_DIVISIBLE",
-                           "matmul.rhs_sharding[0].axes[0] UNKNOWN_MESH_AXIS",
-                           "matmul.output_sharding[1].axes[0] MESH_AXIS_REPEATED"));
+  EXPECT_THAT(reasons, testing::UnorderedElementsAre("matmul.m MATMUL_DIMENSION_OUT_OF_RANGE",
+                                                     "matmul.n MATMUL_DIMENSION_OUT_OF_RANGE",
+                                                     "matmul.lhs_sharding[0].dimension UNKNOWN_DIMENSION",
+                                                     "matmul.lhs_sharding[1] DIMENSION_NOT_DIVISIBLE",
+                                                     "matmul.rhs_sharding[0].axes[0] UNKNOWN_MESH_AXIS",
+                                                     "matmul.output_sharding[1].axes[0] MESH_AXIS_REPEATED"));
 }
 
 TEST(ShardedMatmulTest, HugeOrMisorderedOperandsAreRefused) {

@@ -12,7 +12,6 @@
 namespace sliceplan::rpc {
 namespace {
 
-
 std::vector<std::string> FieldsOf(const Violations& violations) {
   std::vector<std::string> fields;
   for (const FieldError& error : violations.errors()) fields.push_back(error.field);
@@ -31,8 +30,16 @@ constexpr char kWhole[] = R"pb(
     layers {
       attention {
         grouped_query {
-          query_head_count: 16 kv_head_count: 4 head_dim: 64 value_head_dim: 32 sliding_window: 512
-          qkv_bias: true output_bias: true qk_norm: QK_NORM_PER_HEAD_DIM output_gate: true sinks: true
+          query_head_count: 16
+          kv_head_count: 4
+          head_dim: 64
+          value_head_dim: 32
+          sliding_window: 512
+          qkv_bias: true
+          output_bias: true
+          qk_norm: QK_NORM_PER_HEAD_DIM
+          output_gate: true
+          sinks: true
         }
       }
       feed_forward { dense { ffn_dim: 4096 gated: true bias: true } }
@@ -42,16 +49,31 @@ constexpr char kWhole[] = R"pb(
     layers {
       attention {
         latent {
-          query_head_count: 8 q_lora_rank: 128 kv_lora_rank: 64 qk_nope_head_dim: 32 qk_rope_head_dim: 16 v_head_dim: 32
+          query_head_count: 8
+          q_lora_rank: 128
+          kv_lora_rank: 64
+          qk_nope_head_dim: 32
+          qk_rope_head_dim: 16
+          v_head_dim: 32
           qkv_bias: true
           indexer { head_count: 4 head_dim: 16 top_k: 256 }
         }
       }
       feed_forward {
         mixture_of_experts {
-          expert_count: 8 experts_per_token: 2 expert_ffn_dim: 512 gated: true shared_expert_count: 1
-          shared_expert_ffn_dim: 256 shared_expert_gate: true dense_residual_ffn_dim: 128 dense_residual_gated: false
-          capacity_factor: 1.25 load_imbalance_ratio: 1.5 router_bias: true expert_bias: true
+          expert_count: 8
+          experts_per_token: 2
+          expert_ffn_dim: 512
+          gated: true
+          shared_expert_count: 1
+          shared_expert_ffn_dim: 256
+          shared_expert_gate: true
+          dense_residual_ffn_dim: 128
+          dense_residual_gated: false
+          capacity_factor: 1.25
+          load_imbalance_ratio: 1.5
+          router_bias: true
+          expert_bias: true
           router_correction_bias: true
         }
       }
@@ -63,8 +85,16 @@ constexpr char kWhole[] = R"pb(
     layers {
       attention {
         linear {
-          kind: LINEAR_ATTENTION_KIND_GATED_DELTA key_head_count: 4 value_head_count: 8 key_head_dim: 32
-          value_head_dim: 64 inner_dim: 512 conv_width: 4 conv_bias: true output_norm: false chunk_size: 32
+          kind: LINEAR_ATTENTION_KIND_GATED_DELTA
+          key_head_count: 4
+          value_head_count: 8
+          key_head_dim: 32
+          value_head_dim: 64
+          inner_dim: 512
+          conv_width: 4
+          conv_bias: true
+          output_norm: false
+          chunk_size: 32
         }
       }
       norms { kind: NORM_KIND_NO_PARAMETERS norm_count: 1 }
@@ -108,7 +138,8 @@ TEST(ArchitectureTest, ThereAndBack) {
 }
 
 constexpr char kSmall[] = R"pb(
-  hidden_dim: 64 vocab_size: 100
+  hidden_dim: 64
+  vocab_size: 100
   layer_groups {
     repeat_count: 2
     layers {
@@ -141,30 +172,39 @@ struct WrongCase {
 };
 
 const WrongCase kWrongCases[] = {
-    {"unknown enum", "layer_groups { repeat_count: 1 layers { attention { grouped_query { query_head_count: 1 "
+    {"unknown enum",
+     "layer_groups { repeat_count: 1 layers { attention { grouped_query { query_head_count: 1 "
      "kv_head_count: 1 head_dim: 8 qk_norm: QK_NORM_NONE } } norms { norm_count: 17 } } }",
      {"layer_groups[1].layers[0].norms.norm_count"}},
-    {"attention of no kind", "layer_groups { repeat_count: 1 layers { attention {} feed_forward { dense { ffn_dim: 8 } } } }",
+    {"attention of no kind",
+     "layer_groups { repeat_count: 1 layers { attention {} feed_forward { dense { ffn_dim: 8 } } } }",
      {"layer_groups[1].layers[0].attention"}},
-    {"linear of no rule", "layer_groups { repeat_count: 1 layers { attention { linear { key_head_count: 1 "
+    {"linear of no rule",
+     "layer_groups { repeat_count: 1 layers { attention { linear { key_head_count: 1 "
      "value_head_count: 1 key_head_dim: 8 value_head_dim: 8 } } } }",
      {"layer_groups[1].layers[0].attention.linear.kind"}},
-    {"size of zero", "layer_groups { repeat_count: 1 layers { attention { grouped_query { query_head_count: 1 "
+    {"size of zero",
+     "layer_groups { repeat_count: 1 layers { attention { grouped_query { query_head_count: 1 "
      "kv_head_count: 1 head_dim: 8 value_head_dim: 0 } } } }",
      {"layer_groups[1].layers[0].attention.grouped_query.value_head_dim"}},
-    {"capacity of nothing", "layer_groups { repeat_count: 1 layers { feed_forward { mixture_of_experts { "
+    {"capacity of nothing",
+     "layer_groups { repeat_count: 1 layers { feed_forward { mixture_of_experts { "
      "expert_count: 4 experts_per_token: 2 expert_ffn_dim: 8 capacity_factor: nan } } } }",
      {"layer_groups[1].layers[0].feed_forward.mixture_of_experts.capacity_factor"}},
-    {"prediction without a layer", "multi_token_prediction { layer_count: 1 }",
+    {"prediction without a layer",
+     "multi_token_prediction { layer_count: 1 }",
      {"multi_token_prediction.layer", "multi_token_prediction.layer"}},
     {"quantisation of nothing", "quantization { method: 'x' }", {"quantization.formats"}},
-    {"format twice", "quantization { formats { weight_class: WEIGHT_CLASS_EXPERT dtype: DATA_TYPE_FP8 } "
+    {"format twice",
+     "quantization { formats { weight_class: WEIGHT_CLASS_EXPERT dtype: DATA_TYPE_FP8 } "
      "formats { weight_class: WEIGHT_CLASS_EXPERT dtype: DATA_TYPE_FP4 } }",
      {"quantization.formats[1].weight_class"}},
-    {"exception in no layer", "quantization { formats { weight_class: WEIGHT_CLASS_EXPERT dtype: DATA_TYPE_FP8 } "
+    {"exception in no layer",
+     "quantization { formats { weight_class: WEIGHT_CLASS_EXPERT dtype: DATA_TYPE_FP8 } "
      "exceptions { weight_class: WEIGHT_CLASS_EXPERT layer: 2 } }",
      {"quantization.exceptions[0].layer"}},
-    {"scale without end", "quantization { formats { weight_class: WEIGHT_CLASS_HEAD dtype: DATA_TYPE_FP8 scale_bytes: inf } }",
+    {"scale without end",
+     "quantization { formats { weight_class: WEIGHT_CLASS_HEAD dtype: DATA_TYPE_FP8 scale_bytes: inf } }",
      {"quantization.formats[0].scale_bytes"}},
 };
 
@@ -185,7 +225,17 @@ TEST(ArchitectureTest, ManyAtOnceWithTheirPaths) {
     vocab_size: -5
     layer_groups {
       repeat_count: 0
-      layers { attention { latent { query_head_count: 4 kv_lora_rank: 8 qk_nope_head_dim: 8 v_head_dim: 8 indexer {} } } }
+      layers {
+        attention {
+          latent {
+            query_head_count: 4
+            kv_lora_rank: 8
+            qk_nope_head_dim: 8
+            v_head_dim: 8
+            indexer {}
+          }
+        }
+      }
     }
     final_norm { norm_count: 99 }
     checkpoint_dtype: 42

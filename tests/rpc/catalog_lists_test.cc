@@ -33,8 +33,8 @@ Request WithFilter(const std::string& filter, int32_t page_size = 0) {
 }
 
 TEST(ListAcceleratorsTest, FilterByIdAndByConstant) {
-  const auto one = List<v1::ListAcceleratorsResponse>(
-      "CatalogService/ListAccelerators", WithFilter<v1::ListAcceleratorsRequest>("id=\"tpu-v5p\""));
+  const auto one = List<v1::ListAcceleratorsResponse>("CatalogService/ListAccelerators",
+                                                      WithFilter<v1::ListAcceleratorsRequest>("id=\"tpu-v5p\""));
   ASSERT_EQ(one.accelerators_size(), 1);
   EXPECT_EQ(one.accelerators(0).kind(), v1::ACCELERATOR_KIND_TPU);
   EXPECT_GT(one.accelerators(0).spec().bf16_flops_per_second(), 4e14);
@@ -54,16 +54,14 @@ TEST(ListAcceleratorsTest, FilterByIdAndByConstant) {
 }
 
 TEST(ListAcceleratorsTest, HasEveryChipOfTheCatalog) {
-  const auto all =
-      List<v1::ListAcceleratorsResponse>("CatalogService/ListAccelerators", v1::ListAcceleratorsRequest());
+  const auto all = List<v1::ListAcceleratorsResponse>("CatalogService/ListAccelerators", v1::ListAcceleratorsRequest());
   EXPECT_EQ(all.total_count(), static_cast<int>(TestEngine().catalogs.Snapshot()->accelerators().size()));
   EXPECT_GE(all.total_count(), 28);
 }
 
 TEST(ListSlicesTest, CloudNamesOfOneSlice) {
   const auto slices = List<v1::ListSlicesResponse>(
-      "CatalogService/ListSlices",
-      WithFilter<v1::ListSlicesRequest>("accelerator=\"tpu-v5p\" AND topology=\"4x4x8\""));
+      "CatalogService/ListSlices", WithFilter<v1::ListSlicesRequest>("accelerator=\"tpu-v5p\" AND topology=\"4x4x8\""));
   ASSERT_EQ(slices.slices_size(), 1);
   const v1::SliceInfo& slice = slices.slices(0);
   EXPECT_EQ(slice.chip_count(), 128);
@@ -84,8 +82,8 @@ TEST(ListSlicesTest, PagesCoverTheList) {
       const auto page = List<v1::ListSlicesResponse>("CatalogService/ListSlices", request);
       EXPECT_LE(page.slices_size(), 500);
       for (const v1::SliceInfo& slice : page.slices()) {
-        names.push_back(absl::StrCat(slice.accelerator(), " ", slice.provider(), " ", slice.topology(), " ",
-                                     slice.machine_type()));
+        names.push_back(
+            absl::StrCat(slice.accelerator(), " ", slice.provider(), " ", slice.topology(), " ", slice.machine_type()));
       }
       total_count = page.total_count();
       request.set_page_token(page.next_page_token());
@@ -110,15 +108,16 @@ TEST(ListPricesTest, FilterByTerms) {
 }
 
 TEST(ListModelsTest, CountsAreThere) {
-  const auto models =
-      List<v1::ListModelsResponse>("CatalogService/ListModels", WithFilter<v1::ListModelsRequest>("name=\"llama-3-70b\""));
+  const auto models = List<v1::ListModelsResponse>("CatalogService/ListModels",
+                                                   WithFilter<v1::ListModelsRequest>("name=\"llama-3-70b\""));
   ASSERT_EQ(models.models_size(), 1);
   EXPECT_EQ(models.models(0).parameter_count(), 70'553'706'496);
   EXPECT_THAT(models.models(0).hugging_face_config(), HasSubstr("\"hidden_size\""));
 }
 
 TEST(ListModelsTest, EveryPresetCanBeRead) {
-  const auto models = List<v1::ListModelsResponse>("CatalogService/ListModels", WithFilter<v1::ListModelsRequest>("", 500));
+  const auto models =
+      List<v1::ListModelsResponse>("CatalogService/ListModels", WithFilter<v1::ListModelsRequest>("", 500));
   EXPECT_EQ(models.total_count(), models.models_size());
   for (const v1::ModelPreset& model : models.models()) EXPECT_GT(model.parameter_count(), 0) << model.name();
 }

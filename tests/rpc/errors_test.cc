@@ -37,12 +37,18 @@ TEST(ErrorsTest, EachSituationHasItsCodeAndDetails) {
   };
   const std::string prefix = "type.googleapis.com/google.rpc.";
   Row rows[] = {
-      {"malformed field", InvalidArgument({{"slice.topology", "is not a shape.", "MALFORMED_TOPOLOGY"}}),
-       absl::StatusCode::kInvalidArgument, {"BadRequest", "ErrorInfo"}},
-      {"unknown name", NotFound("accelerator", "tpu-v9", "There is no such chip.", "UNKNOWN_ACCELERATOR", "slice"),
-       absl::StatusCode::kNotFound, {"ResourceInfo", "ErrorInfo"}},
+      {"malformed field",
+       InvalidArgument({{"slice.topology", "is not a shape.", "MALFORMED_TOPOLOGY"}}),
+       absl::StatusCode::kInvalidArgument,
+       {"BadRequest", "ErrorInfo"}},
+      {"unknown name",
+       NotFound("accelerator", "tpu-v9", "There is no such chip.", "UNKNOWN_ACCELERATOR", "slice"),
+       absl::StatusCode::kNotFound,
+       {"ResourceInfo", "ErrorInfo"}},
       {"later", Unimplemented("a.B/C", "Comes later."), absl::StatusCode::kUnimplemented, {"ErrorInfo"}},
-      {"queue full", Overloaded(absl::Milliseconds(150)), absl::StatusCode::kResourceExhausted,
+      {"queue full",
+       Overloaded(absl::Milliseconds(150)),
+       absl::StatusCode::kResourceExhausted,
        {"RetryInfo", "ErrorInfo"}},
       {"draining", Draining(), absl::StatusCode::kUnavailable, {}},
       {"too late", DeadlineExceeded(), absl::StatusCode::kDeadlineExceeded, {}},
@@ -117,7 +123,8 @@ TEST(ErrorsTest, SizesAreBounded) {
       ASSERT_THAT(bad, SizeIs(1));
       EXPECT_GE(bad[0].field_violations_size(), 1);
       EXPECT_LE(bad[0].field_violations_size(), static_cast<int>(kMaxViolations));
-      const auto& metadata = DetailsOf<google::rpc::ErrorInfo>(result)[0].metadata();
+      const google::rpc::ErrorInfo info = DetailsOf<google::rpc::ErrorInfo>(result)[0];
+      const auto& metadata = info.metadata();
       EXPECT_EQ(metadata.at("violation_count"), absl::StrCat(count));
       const bool all = bad[0].field_violations_size() == static_cast<int>(count);
       EXPECT_EQ(metadata.count("listed_violation_count"), all ? 0u : 1u);

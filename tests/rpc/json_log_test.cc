@@ -91,7 +91,10 @@ TEST(ParseSeverityTest, Names) {
 class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe(ends_), 0); }
-  ~Pipe() { close(ends_[0]); CloseInput(); }
+  ~Pipe() {
+    close(ends_[0]);
+    CloseInput();
+  }
   int input() const { return ends_[1]; }
   void CloseInput() {
     if (ends_[1] >= 0) close(ends_[1]);

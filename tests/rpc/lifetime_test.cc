@@ -23,7 +23,8 @@ class NoSink : public LogSink {
 };
 
 // Signals must be blocked before any thread exists, so each case lives in a process of its own.
-[[noreturn]] void ServeAndSignal(absl::Duration drain_delay, const std::function<void(const std::atomic<int>&)>& signals) {
+[[noreturn]] void ServeAndSignal(absl::Duration drain_delay,
+                                 const std::function<void(const std::atomic<int>&)>& signals) {
   BlockSignals();
   NoSink sink;
   const JsonLog log(&sink, Severity::kError);
@@ -36,7 +37,8 @@ class NoSink : public LogSink {
   LifetimeOptions lifetime;
   lifetime.drain_delay = drain_delay;
   lifetime.grace = absl::Seconds(60);
-  const Ending ending = ServeUntilSignalled(**server, lifetime, [&] { ++reloads; }, log);
+  const Ending ending = ServeUntilSignalled(
+      **server, lifetime, [&] { ++reloads; }, log);
   sender.join();
   _exit(ending == Ending::kDrained ? 10 + reloads : 20 + reloads);
 }
@@ -51,8 +53,10 @@ using LifetimeDeathTest = ::testing::Test;
 
 TEST(LifetimeDeathTest, TerminationDrains) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(ServeAndSignal(absl::Milliseconds(1), [](const auto&) { Send(SIGTERM); }), testing::ExitedWithCode(10), "");
-  EXPECT_EXIT(ServeAndSignal(absl::Milliseconds(1), [](const auto&) { Send(SIGINT); }), testing::ExitedWithCode(10), "");
+  EXPECT_EXIT(ServeAndSignal(absl::Milliseconds(1), [](const auto&) { Send(SIGTERM); }), testing::ExitedWithCode(10),
+              "");
+  EXPECT_EXIT(ServeAndSignal(absl::Milliseconds(1), [](const auto&) { Send(SIGINT); }), testing::ExitedWithCode(10),
+              "");
 }
 
 TEST(LifetimeDeathTest, HangUpReadsTheCatalogAndServesOn) {

@@ -20,7 +20,8 @@ namespace sliceplan::rpc {
 
 // On the built-in catalog; made once.
 inline Engine& TestEngine() {
-  static auto* const store = new absl::StatusOr<std::unique_ptr<catalog::CatalogStore>>(catalog::CatalogStore::Create(""));
+  static auto* const store =
+      new absl::StatusOr<std::unique_ptr<catalog::CatalogStore>>(catalog::CatalogStore::Create(""));
   static Engine* const engine = new Engine(store->value().get());
   return *engine;
 }

@@ -18,11 +18,23 @@ const PrintableCase kCases[] = {
     {"fits", "v5p", 8, "v5p"},
     {"exactly fits", "12345678", 8, "12345678"},
     {"cut", "123456789", 8, "12345..."},
-    {"two-byte character at the cut", "1234\xC3\xA9" "6789", 8, "1234..."},
-    {"two-byte character kept", "123\xC3\xA9" "6789", 8, "123\xC3\xA9..."},
+    {"two-byte character at the cut",
+     "1234\xC3\xA9"
+     "6789",
+     8, "1234..."},
+    {"two-byte character kept",
+     "123\xC3\xA9"
+     "6789",
+     8, "123\xC3\xA9..."},
     {"line feed", "a\nb", 8, "a?b"},
-    {"delete", "a\x7F" "b", 8, "a?b"},
-    {"no UTF-8", "a\xFF" "b", 8, "a?b"},
+    {"delete",
+     "a\x7F"
+     "b",
+     8, "a?b"},
+    {"no UTF-8",
+     "a\xFF"
+     "b",
+     8, "a?b"},
     {"overlong slash", "\xC0\xAF", 8, "??"},
     {"surrogate", "\xED\xA0\x80", 8, "???"},
     {"beyond Unicode", "\xF4\x90\x80\x80", 8, "????"},

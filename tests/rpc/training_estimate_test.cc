@@ -40,7 +40,10 @@ constexpr char kPlan[] = R"pb(
   model { preset: "llama-3-70b" }
   slice { accelerator: "tpu-v5p" topology: "16x16x16" slice_count: 2 }
   workload { sequence_length: 4096 global_batch_tokens: 4194304 total_tokens: 15000000000000 }
-  parallelism { ici { fsdp: 512 context: 2 tensor: 4 } dcn { data: 2 } }
+  parallelism {
+    ici { fsdp: 512 context: 2 tensor: 4 }
+    dcn { data: 2 }
+  }
 )pb";
 
 TEST(TrainingEstimateTest, PartsAddUp) {
@@ -64,9 +67,10 @@ TEST(TrainingEstimateTest, PartsAddUp) {
     EXPECT_EQ(memory.layer_count(), 80);
   }
   const double peak = estimate.flops_convention().peak_flops_per_second_per_chip();
-  EXPECT_NEAR(estimate.mfu_ratio(),
-              estimate.model_flops_per_step() / (estimate.step_time().expected_seconds() * estimate.chip_count() * peak),
-              1e-12);
+  EXPECT_NEAR(
+      estimate.mfu_ratio(),
+      estimate.model_flops_per_step() / (estimate.step_time().expected_seconds() * estimate.chip_count() * peak),
+      1e-12);
   EXPECT_EQ(estimate.step_count(), std::ceil(15e12 / 4194304));
   EXPECT_NEAR(estimate.chip_hours(), estimate.time_to_train_seconds() / 3600 * 8192, 1e-6 * estimate.chip_hours());
   EXPECT_NEAR(estimate.cost().total_usd(), estimate.chip_hours() * estimate.cost().usd_per_chip_hour(),
@@ -169,8 +173,12 @@ TEST(TrainingEstimateTest, CustomChipHasNoPriceAndSaysSo) {
     model { preset: "llama-3-8b" }
     slice {
       custom {
-        name: "what-if" bf16_flops_per_second: 1e15 hbm_bytes: 200000000000 hbm_bytes_per_second: 4e12
-        ici_torus_dims: 2 ici_link_bytes_per_second: 1e11
+        name: "what-if"
+        bf16_flops_per_second: 1e15
+        hbm_bytes: 200000000000
+        hbm_bytes_per_second: 4e12
+        ici_torus_dims: 2
+        ici_link_bytes_per_second: 1e11
       }
       topology: "8x8"
     }

@@ -43,7 +43,8 @@ const Row kRows[] = {
     {"slices without end", "slice { slice_count: 100000 }", {"slice.slice_count"}},
     {"sequence of nothing", "workload { sequence_length: 0 }", {"workload.sequence_length"}},
     {"negative sequence", "workload { sequence_length: -8 }", {"workload.sequence_length"}},
-    {"tokens that are no sequences", "workload { sequence_length: 4096 global_batch_tokens: 5000 }",
+    {"tokens that are no sequences",
+     "workload { sequence_length: 4096 global_batch_tokens: 5000 }",
      {"workload.global_batch_tokens"}},
     {"negative batch", "workload { global_batch_size: -1 }", {"workload.global_batch_size"}},
     {"no tokens at all", "workload { total_tokens: 0 }", {"workload.total_tokens"}},
@@ -60,12 +61,14 @@ const Row kRows[] = {
     {"keys apart from values",
      "workload { remat_policy: REMAT_POLICY_CUSTOM custom_remat { saved: LAYER_TENSOR_KEY_PROJ } }",
      {"workload.custom_remat"}},
-    {"checkpoints beside a policy", "workload { remat_policy: REMAT_POLICY_FULL checkpoints_per_layer: 2 }",
+    {"checkpoints beside a policy",
+     "workload { remat_policy: REMAT_POLICY_FULL checkpoints_per_layer: 2 }",
      {"workload.checkpoints_per_layer"}},
     {"checkpoints of nothing", "workload { checkpoints_per_layer: 0 }", {"workload.checkpoints_per_layer"}},
     {"infinite capacity", "workload { expert_capacity_factor: inf }", {"workload.expert_capacity_factor"}},
     {"capacity that is no number", "workload { expert_capacity_factor: nan }", {"workload.expert_capacity_factor"}},
-    {"balance better than even", "workload { expert_load_imbalance_ratio: 0.5 }",
+    {"balance better than even",
+     "workload { expert_load_imbalance_ratio: 0.5 }",
      {"workload.expert_load_imbalance_ratio"}},
     {"MFU above one", "assumed_mfu_ratio: 1.5", {"assumed_mfu_ratio"}},
     {"MFU that is no number", "assumed_mfu_ratio: nan", {"assumed_mfu_ratio"}},
@@ -74,10 +77,12 @@ const Row kRows[] = {
     {"terms of no meaning", "pricing { price_model: 50 }", {"pricing.price_model"}},
     {"deadline without a length", "job_deadline_seconds: 10", {"job_deadline_seconds"}},
     {"budget that is no number", "budget_usd: nan workload { total_tokens: 1000000000 }", {"budget_usd"}},
-    {"failures all the time", "reliability { mean_seconds_between_failures_per_chip: 0 }",
+    {"failures all the time",
+     "reliability { mean_seconds_between_failures_per_chip: 0 }",
      {"reliability.mean_seconds_between_failures_per_chip"}},
     {"restart that is no number", "reliability { restart_seconds: nan }", {"reliability.restart_seconds"}},
-    {"interval that is not modelled", "reliability { checkpoint_interval_seconds: 10 }",
+    {"interval that is not modelled",
+     "reliability { checkpoint_interval_seconds: 10 }",
      {"reliability.checkpoint_interval_seconds"}},
     {"chips left over", "parallelism { ici { fsdp: 32 } }", {"parallelism.ici"}},
     {"negative degree", "parallelism { ici { tensor: -2 } }", {"parallelism.ici.tensor"}},
@@ -86,7 +91,8 @@ const Row kRows[] = {
     {"a stage too many", "parallelism { virtual_stage_count: 0 }", {"parallelism.virtual_stage_count"}},
     {"microbatches of nothing", "parallelism { microbatch_count: 0 }", {"parallelism.microbatch_count"}},
     {"axis of no meaning", "parallelism { mapping { axis: 9 factor: 2 } }", {"parallelism.mapping[0].axis"}},
-    {"axis out of the slice", "parallelism { mapping { axis: PARALLELISM_AXIS_FSDP physical_axis: 7 factor: 4 } }",
+    {"axis out of the slice",
+     "parallelism { mapping { axis: PARALLELISM_AXIS_FSDP physical_axis: 7 factor: 4 } }",
      {"parallelism.mapping[0].physical_axis"}},
     {"mode of no meaning", "estimation_mode: 12", {"estimation_mode"}},
     {"profile of serving", "calibration_profile: 'no-such'", {}},
@@ -117,11 +123,12 @@ TEST(TrainingRequestTest, EveryViolationIsNamedByItsField) {
 TEST(TrainingRequestTest, FiveViolationsAtOnce) {
   v1::EstimateTrainingResponse response;
   const Result result = Call(kMethod, FromText<v1::EstimateTrainingRequest>(R"pb(
-    model { preset: "llama-3-700b" }
-    slice { accelerator: "tpu-v5p" topology: "3x3x3" }
-    workload { sequence_length: -1 optimizer: 42 }
-    assumed_mfu_ratio: nan
-  )pb"), &response);
+                               model { preset: "llama-3-700b" }
+                               slice { accelerator: "tpu-v5p" topology: "3x3x3" }
+                               workload { sequence_length: -1 optimizer: 42 }
+                               assumed_mfu_ratio: nan
+                             )pb"),
+                             &response);
   EXPECT_EQ(result.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(ViolatedFields(result.status()),
               UnorderedElementsAre("model.preset", "slice.topology", "workload.sequence_length", "workload.optimizer",
@@ -133,12 +140,16 @@ TEST(TrainingRequestTest, FiveViolationsAtOnce) {
 TEST(TrainingRequestTest, PlanAndWorkloadAreCheckedTogether) {
   v1::EstimateTrainingResponse response;
   const Result result = Call(kMethod, Merged(R"pb(
-    workload { sequence_length: 4096 logits_chunk_count: 0 }
-    parallelism { ici { fsdp: 3 tensor: 3 } schedule: 77 }
-  )pb"), &response);
+                               workload { sequence_length: 4096 logits_chunk_count: 0 }
+                               parallelism {
+                                 ici { fsdp: 3 tensor: 3 }
+                                 schedule: 77
+                               }
+                             )pb"),
+                             &response);
   const std::vector<std::string> fields = ViolatedFields(result.status());
-  for (const char* field : {"workload.logits_chunk_count", "parallelism.ici.tensor", "parallelism.ici",
-                            "parallelism.schedule"}) {
+  for (const char* field :
+       {"workload.logits_chunk_count", "parallelism.ici.tensor", "parallelism.ici", "parallelism.schedule"}) {
     EXPECT_THAT(fields, ::testing::Contains(field));
   }
 }
@@ -248,8 +259,12 @@ TEST(TrainingDefaultsTest, EveryDefaultIsSaid) {
 
 TEST(TrainingDefaultsTest, GivenFieldsAreNotAssumptions) {
   const v1::TrainingEstimate estimate = Estimate(Merged(R"pb(
-    workload { sequence_length: 4096 global_batch_size: 1024 optimizer: OPTIMIZER_SGD
-               precision { compute: DATA_TYPE_BF16 parameters: DATA_TYPE_FP32 } }
+    workload {
+      sequence_length: 4096
+      global_batch_size: 1024
+      optimizer: OPTIMIZER_SGD
+      precision { compute: DATA_TYPE_BF16 parameters: DATA_TYPE_FP32 }
+    }
     estimation_mode: ESTIMATION_MODE_ROOFLINE
     pricing { usd_per_chip_hour: 2 }
   )pb"));
@@ -280,7 +295,8 @@ TEST(TrainingDefaultsTest, GpusKeepMasterWeights) {
 
 TEST(TrainingDefaultsTest, StepsAndTokensMeanTheSame) {
   const v1::TrainingEstimate steps = Estimate(Merged("workload { step_count: 1000 }"));
-  const v1::TrainingEstimate tokens = Estimate(Merged(absl::StrCat("workload { total_tokens: ", int64_t{1000} << 22, " }")));
+  const v1::TrainingEstimate tokens =
+      Estimate(Merged(absl::StrCat("workload { total_tokens: ", int64_t{1000} << 22, " }")));
   EXPECT_EQ(steps.time_to_train_seconds(), tokens.time_to_train_seconds());
   EXPECT_EQ(steps.step_count(), 1000);
   EXPECT_DOUBLE_EQ(steps.time_to_train_seconds(), 1000 * steps.step_time().expected_seconds());

@@ -16,9 +16,8 @@ class ModelReportTest : public testing::TestWithParam<nlohmann::json> {};
 
 double Answer(const nlohmann::json& row) {
   const std::string quantity = row.at("quantity");
-  const Architecture architecture =
-      Imported(row.contains("model") ? ModelNamed(row.at("model").get<std::string>()).config_text
-                                     : row.at("hf_config").dump());
+  const Architecture architecture = Imported(
+      row.contains("model") ? ModelNamed(row.at("model").get<std::string>()).config_text : row.at("hf_config").dump());
   const ModelOperations model = OperationsOf(architecture).value();
   const ParameterCount parameters = CountParameters(architecture, model);
   const KvCache cache = KvCacheOf(architecture);
@@ -56,7 +55,8 @@ TEST_P(ModelReportTest, IsReproduced) {
 INSTANTIATE_TEST_SUITE_P(All, ModelReportTest, testing::ValuesIn(ReadLines("model_reports.jsonl")),
                          [](const testing::TestParamInfo<nlohmann::json>& info) {
                            return TestName(info.param.at("id").get<std::string>() + "_" +
-                                           info.param.at("quantity").get<std::string>() + "_" + std::to_string(info.index));
+                                           info.param.at("quantity").get<std::string>() + "_" +
+                                           std::to_string(info.index));
                          });
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct ModelRow {
   int64_t PartSum(std::initializer_list<absl::string_view> kinds) const;
   bool IsRefused() const { return row.contains("refused"); }
 };
+
+// How GoogleTest shows a row.
+inline void PrintTo(const ModelRow& row, std::ostream* out) { *out << row.name; }
 
 // All lines of a JSON-lines file under tests/data.
 std::vector<nlohmann::json> ReadLines(const std::string& file);

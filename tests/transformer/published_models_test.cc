@@ -97,8 +97,8 @@ TEST_P(PublishedModelTest, CachesToTheLastByte) {
     // 49 of 80 blocks kept their attention: 8 KV heads of 128, keys and values.
     EXPECT_EQ(ReservedBytesPerToken(cache, DataType::kBf16), 49 * 8 * 128 * 2 * 2);
   } else if (row.name == "deepseek-ai/DeepSeek-V4-Flash") {
-    // One vector of 512 is key and value. Growing: 21 layers keep one for 4 tokens, 20 layers one for 128. Reserved: a window
-    // in all 43 layers too.
+    // One vector of 512 is key and value. Growing: 21 layers keep one for 4 tokens, 20 layers one for 128. Reserved: a
+    // window in all 43 layers too.
     EXPECT_EQ(GrowingBytesPerToken(cache, DataType::kBf16), (21 * 512 / 4 + 20 * 512 / 128) * 2);
     EXPECT_EQ(ReservedBytesPerToken(cache, DataType::kBf16), (21 * 512 / 4 + 20 * 512 / 128 + 43 * 512) * 2);
     EXPECT_EQ(IndexerBytesPerToken(cache, DataType::kBf16), 21 * 128 / 4 * 2);
@@ -110,6 +110,27 @@ TEST_P(PublishedModelTest, CachesToTheLastByte) {
 
 INSTANTIATE_TEST_SUITE_P(All, PublishedModelTest, testing::ValuesIn(AllModels()),
                          [](const testing::TestParamInfo<ModelRow>& info) { return TestName(info.param.name); });
+
+// Families that models.jsonl does not hold.
+TEST(PublishedModelsTest, MoreFamilies) {
+  const std::vector<nlohmann::json> rows = ReadLines("more_models.jsonl");
+  EXPECT_EQ(rows.size(), 27u);
+  for (const nlohmann::json& line : rows) {
+    ModelRow row;
+    row.row = line;
+    SCOPED_TRACE(line.at("name").get<std::string>());
+    const absl::StatusOr<ParameterCount> parameters = CountParameters(Imported(line.at("hf_config").dump()));
+    ASSERT_TRUE(parameters.ok()) << parameters.status();
+    int64_t explained = parameters->total_count;
+    for (const auto& [name, kind] : LineKinds()) {
+      const int64_t part = row.PartSum({name});
+      if (part == 0) continue;
+      EXPECT_EQ(ExtraOf(*parameters, kind), part) << name;
+      explained += part;
+    }
+    EXPECT_EQ(explained, line.at("published_count").get<int64_t>());
+  }
+}
 
 // What the table cannot check, by name, so that no row drops out unseen.
 TEST(PublishedModelsTest, OnlyKnownRowsLackACount) {

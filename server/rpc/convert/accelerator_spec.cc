@@ -4,39 +4,39 @@ namespace sliceplan::rpc {
 namespace {
 
 // Constants that are optional on both sides: name in the contract, name in the engine.
-#define SLICEPLAN_SPEC_FIELDS(X)                                \
-  X(bf16_flops_per_second, bf16_flops_per_second)               \
-  X(int8_ops_per_second, int8_ops_per_second)                   \
-  X(int4_ops_per_second, int4_ops_per_second)                   \
-  X(fp8_flops_per_second, fp8_flops_per_second)                 \
-  X(fp4_flops_per_second, fp4_flops_per_second)                 \
-  X(vector_flops_per_second, vector_flops_per_second)           \
-  X(hbm_bytes, hbm_bytes)                                       \
-  X(hbm_usable_bytes, hbm_usable_bytes)                         \
-  X(vmem_bytes, vmem_bytes)                                     \
-  X(tensorcore_count, tensorcore_count)                         \
-  X(mxus_per_tensorcore, mxus_per_tensorcore)                   \
-  X(mxu_dim, mxu_dim)                                           \
-  X(sm_count, sm_count)                                         \
-  X(smem_bytes_per_sm, smem_bytes_per_sm)                       \
-  X(hbm_bytes_per_second, hbm_bytes_per_second)                 \
-  X(ici_torus_dims, ici_torus_dims)                             \
-  X(ici_link_bytes_per_second, ici_link_bytes_per_second)       \
-  X(scale_up_domain_size, scale_up_domain_size)                 \
-  X(scale_up_bytes_per_second, scale_up_bytes_per_second)       \
-  X(network_bytes_per_second, network_bytes_per_second)         \
-  X(dcn_bytes_per_second, dcn_bytes_per_second)                 \
-  X(pcie_bytes_per_second, pcie_bytes_per_second)               \
-  X(ici_hop_latency_seconds, ici_hop_seconds)                   \
-  X(scale_up_latency_seconds, scale_up_latency_seconds)         \
-  X(network_latency_seconds, network_latency_seconds)           \
-  X(dcn_latency_seconds, dcn_latency_seconds)                   \
-  X(vmem_bytes_per_second, vmem_bytes_per_second)               \
-  X(chips_per_host, chips_per_host)                             \
-  X(tdp_watts, tdp_watts)                                       \
-  X(fp32_flops_per_second, fp32_flops_per_second)               \
-  X(mean_watts, mean_watts)                                     \
-  X(sustained_matmul_ratio, sustained_matmul_ratio)             \
+#define SLICEPLAN_SPEC_FIELDS(X)                          \
+  X(bf16_flops_per_second, bf16_flops_per_second)         \
+  X(int8_ops_per_second, int8_ops_per_second)             \
+  X(int4_ops_per_second, int4_ops_per_second)             \
+  X(fp8_flops_per_second, fp8_flops_per_second)           \
+  X(fp4_flops_per_second, fp4_flops_per_second)           \
+  X(vector_flops_per_second, vector_flops_per_second)     \
+  X(hbm_bytes, hbm_bytes)                                 \
+  X(hbm_usable_bytes, hbm_usable_bytes)                   \
+  X(vmem_bytes, vmem_bytes)                               \
+  X(tensorcore_count, tensorcore_count)                   \
+  X(mxus_per_tensorcore, mxus_per_tensorcore)             \
+  X(mxu_dim, mxu_dim)                                     \
+  X(sm_count, sm_count)                                   \
+  X(smem_bytes_per_sm, smem_bytes_per_sm)                 \
+  X(hbm_bytes_per_second, hbm_bytes_per_second)           \
+  X(ici_torus_dims, ici_torus_dims)                       \
+  X(ici_link_bytes_per_second, ici_link_bytes_per_second) \
+  X(scale_up_domain_size, scale_up_domain_size)           \
+  X(scale_up_bytes_per_second, scale_up_bytes_per_second) \
+  X(network_bytes_per_second, network_bytes_per_second)   \
+  X(dcn_bytes_per_second, dcn_bytes_per_second)           \
+  X(pcie_bytes_per_second, pcie_bytes_per_second)         \
+  X(ici_hop_latency_seconds, ici_hop_seconds)             \
+  X(scale_up_latency_seconds, scale_up_latency_seconds)   \
+  X(network_latency_seconds, network_latency_seconds)     \
+  X(dcn_latency_seconds, dcn_latency_seconds)             \
+  X(vmem_bytes_per_second, vmem_bytes_per_second)         \
+  X(chips_per_host, chips_per_host)                       \
+  X(tdp_watts, tdp_watts)                                 \
+  X(fp32_flops_per_second, fp32_flops_per_second)         \
+  X(mean_watts, mean_watts)                               \
+  X(sustained_matmul_ratio, sustained_matmul_ratio)       \
   X(sustained_fp8_matmul_ratio, sustained_fp8_matmul_ratio)
 
 template <typename Proto>

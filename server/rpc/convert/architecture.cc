@@ -90,8 +90,8 @@ void ToQuantization(const v1::Quantization& proto, int64_t layer_count, const Fi
   for (int i = 0; i < proto.exceptions_size(); ++i) {
     const v1::UnquantizedWeight& exception = proto.exceptions(i);
     const FieldPath exception_path(path, "exceptions", i);
-    const auto weight_class = FromProto(kWeightClasses, exception.weight_class(),
-                                        FieldPath(exception_path, "weight_class"), violations);
+    const auto weight_class =
+        FromProto(kWeightClasses, exception.weight_class(), FieldPath(exception_path, "weight_class"), violations);
     if (exception.weight_class() == v1::WEIGHT_CLASS_UNSPECIFIED) {
       AddRequired("weight_class", FieldPath(exception_path, "weight_class"), violations);
     }
@@ -130,8 +130,7 @@ std::string FieldOf(const std::string& engine_field) {
 
 }  // namespace
 
-transformer::Architecture ToArchitecture(const v1::Architecture& proto, const FieldPath& path,
-                                         Violations& violations) {
+transformer::Architecture ToArchitecture(const v1::Architecture& proto, const FieldPath& path, Violations& violations) {
   transformer::Architecture architecture;
   CheckLength(proto.name(), kMaxNameBytes, FieldPath(path, "name"), violations);
   architecture.name = proto.name();

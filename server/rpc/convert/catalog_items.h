@@ -9,7 +9,8 @@
 namespace sliceplan::rpc {
 
 void ToProto(const catalog::Accelerator& accelerator, v1::Accelerator* proto);
-// `model`: nullptr when the config of an operator's overlay cannot be read; the counts then stay 0 and the note says why.
+// `model`: nullptr when the config of an operator's overlay cannot be read; the counts then stay 0 and the note says
+// why.
 void ToProto(const catalog::v1::ModelRecord& record, const ParsedModel* model, v1::ModelPreset* proto);
 
 }  // namespace sliceplan::rpc

@@ -72,9 +72,8 @@ Group AllChips(const Slice& slice) {
 
 // Whether a group of GPUs leaves its scale-up domain.
 bool LeavesDomain(const Slice& slice, const Group& group) {
-  return std::any_of(group.pieces.begin(), group.pieces.end(), [&](const GroupPiece& piece) {
-    return int64_t{piece.factor} * piece.stride > slice.domain_size;
-  });
+  return std::any_of(group.pieces.begin(), group.pieces.end(),
+                     [&](const GroupPiece& piece) { return int64_t{piece.factor} * piece.stride > slice.domain_size; });
 }
 
 void SetGroup(const v1::AnalyzeCollectiveRequest& request, const Slice& slice, const FieldPath& path,
@@ -112,8 +111,7 @@ void SetRagged(const v1::RaggedTraffic& ragged, const FieldPath& path, Violation
 
 v1::FabricTier TierOf(const Slice& slice, const GroupPiece& piece) {
   if (slice.accelerator.fabric == FabricKind::kTorus) return v1::FABRIC_TIER_ICI;
-  return int64_t{piece.factor} * piece.stride > slice.domain_size ? v1::FABRIC_TIER_NETWORK
-                                                                  : v1::FABRIC_TIER_SCALE_UP;
+  return int64_t{piece.factor} * piece.stride > slice.domain_size ? v1::FABRIC_TIER_NETWORK : v1::FABRIC_TIER_SCALE_UP;
 }
 
 // One chip's rate over a piece, one way: both links of a ring, one of a line.
@@ -165,7 +163,8 @@ std::string AlgorithmOf(const CollectiveQuestion& question, const Slice& slice) 
     if (question.options.in_network_reduction) text += ", reduced in the switches";
   }
   if (question.group.slice_count > 1) {
-    text += absl::StrCat(text.empty() ? "" : "; ", "data-centre network between ", question.group.slice_count, " slices");
+    text +=
+        absl::StrCat(text.empty() ? "" : "; ", "data-centre network between ", question.group.slice_count, " slices");
   }
   return text;
 }

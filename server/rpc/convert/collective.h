@@ -2,8 +2,8 @@
 #ifndef SLICEPLAN_SERVER_RPC_CONVERT_COLLECTIVE_H_
 #define SLICEPLAN_SERVER_RPC_CONVERT_COLLECTIVE_H_
 
-#include "proto/sliceplan/v1/collective.pb.h"
 #include "absl/status/status.h"
+#include "proto/sliceplan/v1/collective.pb.h"
 #include "server/hardware/slice.h"
 #include "server/roofline/collective.h"
 #include "server/rpc/convert/assumptions.h"

@@ -213,10 +213,8 @@ inline constexpr EnumPair<v1::Outcome, planner::Outcome> kOutcomes[] = {
 };
 
 inline constexpr EnumPair<v1::FabricTier, roofline::Tier> kFabricTiers[] = {
-    {v1::FABRIC_TIER_UNSPECIFIED, roofline::Tier::kNone},
-    {v1::FABRIC_TIER_ICI, roofline::Tier::kIci},
-    {v1::FABRIC_TIER_SCALE_UP, roofline::Tier::kScaleUp},
-    {v1::FABRIC_TIER_NETWORK, roofline::Tier::kScaleOut},
+    {v1::FABRIC_TIER_UNSPECIFIED, roofline::Tier::kNone}, {v1::FABRIC_TIER_ICI, roofline::Tier::kIci},
+    {v1::FABRIC_TIER_SCALE_UP, roofline::Tier::kScaleUp}, {v1::FABRIC_TIER_NETWORK, roofline::Tier::kScaleOut},
     {v1::FABRIC_TIER_DCN, roofline::Tier::kDcn},
 };
 
@@ -230,9 +228,9 @@ std::optional<Engine> FromProto(const EnumPair<Proto, Engine> (&table)[N], std::
   }
   if (static_cast<int>(value) != 0) {
     const auto& type = *google::protobuf::GetEnumDescriptor<Proto>();
-    violations.Add(path, absl::StrCat(static_cast<int>(value), " is no ", type.name(), "; legal are ",
-                                      LegalEnumNames(type), "."),
-                   "UNKNOWN_ENUM_VALUE");
+    violations.Add(
+        path, absl::StrCat(static_cast<int>(value), " is no ", type.name(), "; legal are ", LegalEnumNames(type), "."),
+        "UNKNOWN_ENUM_VALUE");
   }
   return std::nullopt;
 }

@@ -19,8 +19,8 @@ transformer::GroupedQueryAttention ToGroupedQuery(const v1::GroupedQueryAttentio
   attention.query_head_count = proto.query_head_count();
   attention.kv_head_count = proto.kv_head_count();
   attention.head_dim = proto.head_dim();
-  attention.value_head_dim = OptionalSize(proto.has_value_head_dim(), proto.value_head_dim(),
-                                          FieldPath(path, "value_head_dim"), violations);
+  attention.value_head_dim =
+      OptionalSize(proto.has_value_head_dim(), proto.value_head_dim(), FieldPath(path, "value_head_dim"), violations);
   attention.qkv_bias = proto.qkv_bias();
   attention.output_bias = proto.output_bias();
   if (const auto norm = FromProto(kQkNorms, proto.qk_norm(), FieldPath(path, "qk_norm"), violations)) {
@@ -67,7 +67,8 @@ transformer::LinearAttention ToLinear(const v1::LinearAttention& proto, const Fi
   attention.value_head_count = proto.value_head_count();
   attention.key_head_dim = proto.key_head_dim();
   attention.value_head_dim = proto.value_head_dim();
-  attention.inner_dim = OptionalSize(proto.has_inner_dim(), proto.inner_dim(), FieldPath(path, "inner_dim"), violations);
+  attention.inner_dim =
+      OptionalSize(proto.has_inner_dim(), proto.inner_dim(), FieldPath(path, "inner_dim"), violations);
   const int64_t value_width = int64_t{proto.value_head_count()} * proto.value_head_dim();
   if (!proto.has_inner_dim() && value_width > 0 && value_width <= transformer::kMaxDim) {
     attention.inner_dim = static_cast<int32_t>(value_width);

@@ -1,5 +1,5 @@
-// One layer of an architecture: contract to engine, and back. Ranges are the engine's (transformer/validate.h); here only
-// what the engine's structs cannot hold is refused.
+// One layer of an architecture: contract to engine, and back. Ranges are the engine's (transformer/validate.h); here
+// only what the engine's structs cannot hold is refused.
 #ifndef SLICEPLAN_SERVER_RPC_CONVERT_LAYER_H_
 #define SLICEPLAN_SERVER_RPC_CONVERT_LAYER_H_
 

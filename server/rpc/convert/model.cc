@@ -49,9 +49,10 @@ ModelHandle ReadConfig(const std::string& text, ModelCache& cache, const FieldPa
   transformer::ImportResult result = transformer::ImportHuggingFaceConfig(text);
   for (const hardware::Violation& violation : result.violations) {
     // Fields are those of the config: part of the sentence, since the request's own field is the text as a whole.
-    violations.Add(path, violation.field.empty() ? violation.description
-                                                 : absl::StrCat(violation.field, ": ", violation.description),
-                   violation.reason);
+    violations.Add(
+        path,
+        violation.field.empty() ? violation.description : absl::StrCat(violation.field, ": ", violation.description),
+        violation.reason);
   }
   if (!result.model.has_value()) return nullptr;
   auto model = std::make_unique<ParsedModel>();

@@ -21,8 +21,7 @@ void ToProto(const transformer::ParameterCount& parameters, v1::ParameterCounts*
   proto->set_stored_count(parameters.stored_count);
   for (const auto& pair : kComponents) {
     const bool is_mtp = pair.engine == transformer::Component::kMtp;
-    const int64_t count =
-        is_mtp ? parameters.mtp_count : parameters.components[static_cast<size_t>(pair.engine)];
+    const int64_t count = is_mtp ? parameters.mtp_count : parameters.components[static_cast<size_t>(pair.engine)];
     if (count == 0) continue;
     v1::ComponentCount* const component = proto->add_components();
     component->set_component(pair.proto);

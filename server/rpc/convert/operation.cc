@@ -60,18 +60,18 @@ roofline::ShardedMatmul ToMatmul(const v1::MatmulOperation& proto, const FieldPa
 
 roofline::AttentionOp ToAttention(const v1::AttentionOperation& proto, const FieldPath& path, Violations& violations) {
   roofline::AttentionOp op;
-  bool sized = CheckRange(int64_t{proto.query_length()}, 1, kMaxTokensOfSequence, FieldPath(path, "query_length"),
-                          violations);
+  bool sized =
+      CheckRange(int64_t{proto.query_length()}, 1, kMaxTokensOfSequence, FieldPath(path, "query_length"), violations);
   sized &= CheckRange(int64_t{proto.key_length()}, 1, kMaxTokensOfSequence, FieldPath(path, "key_length"), violations);
-  bool headed = CheckRange(int64_t{proto.query_head_count()}, 1, kMaxHeads, FieldPath(path, "query_head_count"),
-                           violations);
+  bool headed =
+      CheckRange(int64_t{proto.query_head_count()}, 1, kMaxHeads, FieldPath(path, "query_head_count"), violations);
   headed &= CheckRange(int64_t{proto.kv_head_count()}, 1, kMaxHeads, FieldPath(path, "kv_head_count"), violations);
   CheckRange(int64_t{proto.head_dim()}, 1, kMaxHeads, FieldPath(path, "head_dim"), violations);
   if (headed && proto.query_head_count() % proto.kv_head_count() != 0) {
-    violations.Add(FieldPath(path, "query_head_count"),
-                   absl::StrCat(proto.query_head_count(), " query heads do not divide over ", proto.kv_head_count(),
-                                " KV heads."),
-                   "NOT_DIVISIBLE");
+    violations.Add(
+        FieldPath(path, "query_head_count"),
+        absl::StrCat(proto.query_head_count(), " query heads do not divide over ", proto.kv_head_count(), " KV heads."),
+        "NOT_DIVISIBLE");
   }
   op.query_length = proto.query_length();
   op.key_length = proto.key_length();
@@ -107,8 +107,8 @@ roofline::Elementwise ToElementwise(const v1::ElementwiseOperation& proto, const
       CheckRange(int64_t{proto.input_count()}, 0, kMaxInputs, FieldPath(path, "input_count"), violations)) {
     op.input_count = proto.input_count();
   }
-  if (proto.has_flops_per_element() && CheckRange(proto.flops_per_element(), 0, kMaxFlopsPerElement,
-                                                  FieldPath(path, "flops_per_element"), violations)) {
+  if (proto.has_flops_per_element() &&
+      CheckRange(proto.flops_per_element(), 0, kMaxFlopsPerElement, FieldPath(path, "flops_per_element"), violations)) {
     op.flops_per_element = proto.flops_per_element();
   }
   op.type = DtypeOr(proto.dtype(), hardware::DataType::kBf16, FieldPath(path, "dtype"), violations);

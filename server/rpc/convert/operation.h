@@ -13,7 +13,8 @@
 
 namespace sliceplan::rpc {
 
-// Sets `mesh_axes` and `operation` of `question`. Ranges that the engine checks itself (mesh_axes, matmul) are left to it.
+// Sets `mesh_axes` and `operation` of `question`. Ranges that the engine checks itself (mesh_axes, matmul) are left to
+// it.
 void ToOperation(const v1::AnalyzeOperationRequest& request, const FieldPath& path,
                  roofline::OperationQuestion& question, Violations& violations);
 

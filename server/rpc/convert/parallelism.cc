@@ -46,8 +46,8 @@ void ToMapping(const v1::Parallelism& proto, const FieldPath& path, Violations& 
     const auto axis = FromProto(kParallelismAxes, assignment.axis(), axis_path, violations);
     if (assignment.axis() == v1::PARALLELISM_AXIS_UNSPECIFIED) AddRequired("axis", axis_path, violations);
     if (!axis) continue;
-    parallelism.mapping.push_back({*axis, assignment.physical_axis(), assignment.factor(),
-                                   assignment.has_stride() ? assignment.stride() : 1});
+    parallelism.mapping.push_back(
+        {*axis, assignment.physical_axis(), assignment.factor(), assignment.has_stride() ? assignment.stride() : 1});
   }
 }
 
@@ -91,8 +91,7 @@ std::optional<planner::Parallelism> ToParallelism(const v1::Parallelism& proto, 
   }
   parallelism.virtual_stage_count = proto.has_virtual_stage_count() ? proto.virtual_stage_count() : 1;
   if (parallelism.virtual_stage_count > 1) parallelism.schedule = planner::PipelineSchedule::kInterleaved1F1B;
-  if (const auto schedule =
-          FromProto(kPipelineSchedules, proto.schedule(), FieldPath(path, "schedule"), violations)) {
+  if (const auto schedule = FromProto(kPipelineSchedules, proto.schedule(), FieldPath(path, "schedule"), violations)) {
     parallelism.schedule = *schedule;
   }
   ToMapping(proto, path, violations, parallelism);

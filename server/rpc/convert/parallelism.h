@@ -14,8 +14,8 @@
 namespace sliceplan::rpc {
 
 // Degrees, schedule and mapping; nullopt when `ici` is absent: the engine then chooses. Legality is the engine's
-// (planner/legality.h, planner/mapping.h); here only what its structs cannot hold is refused. `slice_count`: of the job,
-// for the default of `dcn`.
+// (planner/legality.h, planner/mapping.h); here only what its structs cannot hold is refused. `slice_count`: of the
+// job, for the default of `dcn`.
 std::optional<planner::Parallelism> ToParallelism(const v1::Parallelism& proto, int32_t slice_count,
                                                   const FieldPath& path, Violations& violations);
 

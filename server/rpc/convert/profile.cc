@@ -41,10 +41,10 @@ bool CheckProfileName(const std::string& name, const catalog::Catalog& catalog, 
     names.push_back(profile.name());
   }
   const std::vector<std::string> near = catalog::NearNames(name, names);
-  violations.AddUnknownName(path, "calibration profile", name,
-                            absl::StrCat("There is no calibration profile ", Quoted(name),
-                                         near.empty() ? "." : catalog::DidYouMean(near)),
-                            "UNKNOWN_CALIBRATION_PROFILE");
+  violations.AddUnknownName(
+      path, "calibration profile", name,
+      absl::StrCat("There is no calibration profile ", Quoted(name), near.empty() ? "." : catalog::DidYouMean(near)),
+      "UNKNOWN_CALIBRATION_PROFILE");
   return false;
 }
 

@@ -15,15 +15,17 @@ std::string Shown(double value) { return std::isfinite(value) ? absl::StrCat(val
 
 bool CheckRange(int64_t value, int64_t least, int64_t greatest, const FieldPath& path, Violations& violations) {
   if (value >= least && value <= greatest) return true;
-  violations.Add(path, absl::StrCat("must be ", planner::CountWords(least), " to ", planner::CountWords(greatest),
-                                    "; it is ", planner::CountWords(value), "."),
+  violations.Add(path,
+                 absl::StrCat("must be ", planner::CountWords(least), " to ", planner::CountWords(greatest), "; it is ",
+                              planner::CountWords(value), "."),
                  "OUT_OF_RANGE");
   return false;
 }
 
 bool CheckRange(double value, double least, double greatest, const FieldPath& path, Violations& violations) {
   if (value >= least && value <= greatest) return true;
-  violations.Add(path, absl::StrCat("must be ", least, " to ", greatest, "; it is ", Shown(value), "."), "OUT_OF_RANGE");
+  violations.Add(path, absl::StrCat("must be ", least, " to ", greatest, "; it is ", Shown(value), "."),
+                 "OUT_OF_RANGE");
   return false;
 }
 

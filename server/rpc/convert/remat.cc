@@ -38,9 +38,10 @@ void ReadList(const google::protobuf::RepeatedField<int>& list, TensorPlacement 
   for (int i = 0; i < list.size(); ++i) {
     const FieldPath entry_path(path, name, i);
     if (!v1::LayerTensor_IsValid(list[i]) || list[i] == v1::LAYER_TENSOR_UNSPECIFIED) {
-      violations.Add(entry_path, absl::StrCat(list[i], " is no LayerTensor; legal are ",
-                                              LegalEnumNames(*v1::LayerTensor_descriptor()), "."),
-                     "UNKNOWN_ENUM_VALUE");
+      violations.Add(
+          entry_path,
+          absl::StrCat(list[i], " is no LayerTensor; legal are ", LegalEnumNames(*v1::LayerTensor_descriptor()), "."),
+          "UNKNOWN_ENUM_VALUE");
       continue;
     }
     std::optional<TensorPlacement>& known = placements[static_cast<size_t>(list[i])];

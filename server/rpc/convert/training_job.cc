@@ -67,8 +67,8 @@ void SetMode(const v1::EstimateTrainingRequest& request, const catalog::Catalog&
              const FieldPath& path, TrainingQuestion& question, Violations& violations) {
   planner::TrainingJob& job = question.job;
   const FieldPath profile_path(path, "calibration_profile");
-  if (const auto mode = FromProto(kEstimationModes, request.estimation_mode(), FieldPath(path, "estimation_mode"),
-                                  violations)) {
+  if (const auto mode =
+          FromProto(kEstimationModes, request.estimation_mode(), FieldPath(path, "estimation_mode"), violations)) {
     job.mode = *mode;
   } else {
     question.assumptions.Add("estimation_mode", "ESTIMATION_MODE_CALIBRATED",

@@ -172,8 +172,8 @@ void SetRun(const planner::TrainingJob& job, const planner::TrainingEstimate& es
   if (goodput.optimal_checkpoint_interval_seconds.has_value()) {
     proto->set_optimal_checkpoint_interval_seconds(*goodput.optimal_checkpoint_interval_seconds);
   }
-  const bool breaks = job.reliability.mean_seconds_between_failures_per_chip.has_value() ||
-                      job.reliability.preemptions_per_hour > 0;
+  const bool breaks =
+      job.reliability.mean_seconds_between_failures_per_chip.has_value() || job.reliability.preemptions_per_hour > 0;
   if (!breaks) return;
   v1::Goodput* const parts = proto->mutable_goodput();
   parts->set_lost_work_ratio(goodput.lost_work_seconds_per_day / planner::kSecondsPerDay);

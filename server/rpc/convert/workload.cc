@@ -39,18 +39,19 @@ void SetSequenceAndBatch(const v1::TrainingWorkload& proto, const WorkloadSettin
       workload.global_batch_size = tokens / sequence;
       if (tokens % sequence == 0) break;
       const int64_t below = tokens - tokens % sequence;
-      violations.Add(tokens_path,
-                     absl::StrCat(CountWords(tokens), " tokens are no whole number of sequences of ", CountWords(sequence),
-                                  "; nearest are ", below > 0 ? absl::StrCat(CountWords(below), " and ") : "",
-                                  CountWords(below + sequence), "."),
-                     "BATCH_NOT_DIVISIBLE");
+      violations.Add(
+          tokens_path,
+          absl::StrCat(CountWords(tokens), " tokens are no whole number of sequences of ", CountWords(sequence),
+                       "; nearest are ", below > 0 ? absl::StrCat(CountWords(below), " and ") : "",
+                       CountWords(below + sequence), "."),
+          "BATCH_NOT_DIVISIBLE");
       break;
     }
     case v1::TrainingWorkload::BATCH_NOT_SET:
       workload.global_batch_size = std::max<int64_t>(kDefaultBatchTokens / sequence, 1);
       assumptions.Add("workload.global_batch_tokens", absl::StrCat(workload.global_batch_size * sequence),
-                      absl::StrCat(CountWords(workload.global_batch_size * sequence), " tokens a step: ",
-                                   CountWords(workload.global_batch_size), " sequences."));
+                      absl::StrCat(CountWords(workload.global_batch_size * sequence),
+                                   " tokens a step: ", CountWords(workload.global_batch_size), " sequences."));
       break;
   }
 }
@@ -84,9 +85,9 @@ void SetPrecision(const v1::TrainingPrecision& proto, const v1::TrainingWorkload
   precision.compute = read(proto.compute(), "compute").value_or(DataType::kBf16);
   precision.parameters = read(proto.parameters(), "parameters").value_or(is_tpu ? DataType::kFp32 : DataType::kBf16);
   const bool accumulates = job.gradient_accumulation() > 1;
-  precision.gradients = read(proto.gradients(), "gradients")
-                            .value_or(precision.parameters == DataType::kFp32 || accumulates ? DataType::kFp32
-                                                                                           : DataType::kBf16);
+  precision.gradients =
+      read(proto.gradients(), "gradients")
+          .value_or(precision.parameters == DataType::kFp32 || accumulates ? DataType::kFp32 : DataType::kBf16);
   precision.gradient_reduction = read(proto.gradient_reduction(), "gradient_reduction").value_or(precision.gradients);
   precision.optimizer_state = read(proto.optimizer_state(), "optimizer_state").value_or(DataType::kFp32);
   const DataType master = read(proto.master_weights(), "master_weights").value_or(DataType::kFp32);

@@ -53,7 +53,8 @@ ProfileHandle ToProfile(const Request& request, const std::optional<catalog::Res
   return profile;
 }
 
-// A figure of the chip that is not public is the request's to give; anything else that the engine says is about `field`.
+// A figure of the chip that is not public is the request's to give; anything else that the engine says is about
+// `field`.
 void AddStatus(const absl::Status& status, const FieldPath& path, absl::string_view field, Violations& violations) {
   const bool figure = absl::IsFailedPrecondition(status);
   violations.Add(FieldPath(path, figure ? absl::string_view("slice") : field), AsSentence(status.message()),
@@ -102,12 +103,10 @@ Result AnalysisHandlers::AnalyzeOperation(const v1::AnalyzeOperationRequest& req
   const FieldPath path;
   Violations violations;
   Assumptions assumptions;
-  const auto slice =
-      ToSlice(request.slice(), *catalog, MissingShape::kOneChip, FieldPath(path, "slice"), violations);
+  const auto slice = ToSlice(request.slice(), *catalog, MissingShape::kOneChip, FieldPath(path, "slice"), violations);
   roofline::OperationQuestion question;
   ToOperation(request, path, question, violations);
-  const ProfileHandle profile =
-      ToProfile(request, slice, *catalog, engine_.profiles, path, violations, assumptions);
+  const ProfileHandle profile = ToProfile(request, slice, *catalog, engine_.profiles, path, violations, assumptions);
   std::vector<hardware::Violation> found;
   if (slice.has_value()) {
     question.slice = slice->slice;
@@ -148,8 +147,7 @@ Result AnalysisHandlers::AnalyzeCollective(const v1::AnalyzeCollectiveRequest& r
   }
   const CollectiveQuestion question =
       ToCollective(request, slice.has_value() ? &slice->slice : nullptr, path, violations, assumptions);
-  const ProfileHandle profile =
-      ToProfile(request, slice, *catalog, engine_.profiles, path, violations, assumptions);
+  const ProfileHandle profile = ToProfile(request, slice, *catalog, engine_.profiles, path, violations, assumptions);
   if (!violations.empty()) return violations.ToResult();
 
   const double network_ratio = profile == nullptr ? 1 : profile->collective_ratio;

@@ -52,9 +52,10 @@ Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest&, v1::E
 
 Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest&, v1::ProposeShardingResponse*,
                                         const CallContext&) {
-  return Unimplemented("sliceplan.v1.PlannerService/ProposeSharding",
-                       "The search over slices comes in a later release. Meanwhile EstimateTraining without parallelism "
-                       "finds the best plan of one slice, and CatalogService/ListSlices names the slices to ask about.");
+  return Unimplemented(
+      "sliceplan.v1.PlannerService/ProposeSharding",
+      "The search over slices comes in a later release. Meanwhile EstimateTraining without parallelism "
+      "finds the best plan of one slice, and CatalogService/ListSlices names the slices to ask about.");
 }
 
 }  // namespace sliceplan::rpc

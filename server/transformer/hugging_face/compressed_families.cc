@@ -19,7 +19,8 @@ std::vector<int64_t> ReadCompressions(Config& config, int32_t layer_count) {
   if (const auto ratios = config.Ints("compress_ratios", 0, 65536)) {
     // Draft layers may be listed behind the stack.
     if (ratios->size() < static_cast<size_t>(layer_count)) {
-      config.Violate("compress_ratios", absl::StrCat("lists ", ratios->size(), " of ", layer_count, " layers"), "CONFLICT");
+      config.Violate("compress_ratios", absl::StrCat("lists ", ratios->size(), " of ", layer_count, " layers"),
+                     "CONFLICT");
       return {};
     }
     return {ratios->begin(), ratios->begin() + layer_count};
@@ -33,7 +34,8 @@ std::vector<int64_t> ReadCompressions(Config& config, int32_t layer_count) {
     } else if (type == "heavily_compressed_attention") {
       compressions.push_back(kHeavyCompression);
     } else {
-      config.Unsupported("layer_types", absl::StrCat("'", type.substr(0, 40), "' is no kind of attention of this family"));
+      config.Unsupported("layer_types",
+                         absl::StrCat("'", type.substr(0, 40), "' is no kind of attention of this family"));
       return {};
     }
   }
@@ -50,12 +52,14 @@ CompressedAttention ReadCompressed(Config& config) {
   attention.output_group_count = Narrow(config.Required({"o_groups"}, 1, kMaxHeadCount));
   attention.output_lora_rank = Narrow(config.Required({"o_lora_rank"}));
   if (attention.query_head_count % attention.output_group_count != 0) {
-    config.Violate("o_groups", absl::StrCat(attention.query_head_count, " heads do not divide over them"), "NOT_DIVISIBLE");
+    config.Violate("o_groups", absl::StrCat(attention.query_head_count, " heads do not divide over them"),
+                   "NOT_DIVISIBLE");
   }
   if (config.IntOr({"num_key_value_heads"}, 1, 1, kMaxHeadCount) != 1) {
     config.Unsupported("num_key_value_heads", "must be 1: all heads share one key");
   }
-  if (config.Bool({"attention_bias"}, false)) config.Unsupported("attention_bias", "biases are not modelled in this family");
+  if (config.Bool({"attention_bias"}, false))
+    config.Unsupported("attention_bias", "biases are not modelled in this family");
   return attention;
 }
 

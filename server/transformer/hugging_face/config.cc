@@ -52,6 +52,14 @@ bool Config::HasAny(Keys keys) const {
   return std::any_of(keys.begin(), keys.end(), [this](const char* key) { return Has(key); });
 }
 
+bool Config::IsViolated(Keys keys) const {
+  return std::any_of(keys.begin(), keys.end(), [this](const char* key) {
+    const std::string path = Path(key);
+    return std::any_of(report_->violations.begin(), report_->violations.end(),
+                       [&path](const hardware::Violation& violation) { return violation.field == path; });
+  });
+}
+
 void Config::Ignore(Keys keys) { read_.insert(read_.end(), keys.begin(), keys.end()); }
 
 const json* Config::Raw(const char* key) {
@@ -197,7 +205,8 @@ std::optional<std::vector<std::string>> Config::Texts(const char* key) {
   texts.reserve(value->size());
   for (size_t i = 0; i < value->size(); ++i) {
     if (!(*value)[i].is_string()) {
-      Violate(absl::StrCat(key, "[", i, "]"), absl::StrCat("must be a string, is ", TypeName((*value)[i])), "WRONG_TYPE");
+      Violate(absl::StrCat(key, "[", i, "]"), absl::StrCat("must be a string, is ", TypeName((*value)[i])),
+              "WRONG_TYPE");
       return std::nullopt;
     }
     texts.push_back((*value)[i].get<std::string>());
@@ -225,7 +234,8 @@ void Config::WarnUnknown() const {
       Warn(ImportWarning::Kind::kUnknownKey, "", "holds more keys that were not understood");
       return;
     }
-    Warn(ImportWarning::Kind::kUnknownKey, key, absl::StrCat("was not understood and is left out: ", Shown(item.value())));
+    Warn(ImportWarning::Kind::kUnknownKey, key,
+         absl::StrCat("was not understood and is left out: ", Shown(item.value())));
   }
 }
 

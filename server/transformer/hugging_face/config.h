@@ -1,5 +1,6 @@
-// Typed reads of one JSON object of a config. Every read that fails is a violation with the path of the key, and the reader
-// goes on with a harmless value, so that one import reports everything that is wrong. A key with the value null is absent.
+// Typed reads of one JSON object of a config. Every read that fails is a violation with the path of the key, and the
+// reader goes on with a harmless value, so that one import reports everything that is wrong. A key with the value null
+// is absent.
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_CONFIG_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_CONFIG_H_
 
@@ -63,6 +64,9 @@ class Config {
   void Unsupported(absl::string_view key, std::string description) const {
     report_->Violate(Path(key), std::move(description), "UNSUPPORTED_VALUE", hardware::Violation::Kind::kUnsupported);
   }
+  // Something is wrong with one of these keys: what is derived from them needs no complaint of its own.
+  bool IsViolated(Keys keys) const;
+
   void Warn(ImportWarning::Kind kind, absl::string_view key, std::string text) const {
     report_->Warn(kind, Path(key), std::move(text));
   }

@@ -49,7 +49,8 @@ void ReadFrame(Config& config, const DecoderTraits& traits, Architecture& archit
   architecture.final_norm = NormsOf(traits.norm, 1);
   architecture.head_bias = Read(config, traits.head_bias);
   architecture.max_position_count = Narrow(
-      config.FirstInt({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx"}, 1, kMaxPositions)
+      config
+          .FirstInt({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx"}, 1, kMaxPositions)
           .value_or(traits.default_positions));
   architecture.stores_tied_table_twice = architecture.tied_embeddings && traits.stores_tied_table_twice;
 }
@@ -60,6 +61,10 @@ int32_t ReadLayerCount(Config& config) {
 
 int32_t DerivedHeadDim(const Config& config, const char* key, int64_t hidden_dim, int64_t head_count) {
   if (hidden_dim % head_count != 0) {
+    if (config.IsViolated(
+            {"hidden_size", "n_embd", "d_model", "n_embed", "num_attention_heads", "n_head", "n_heads", "num_heads"})) {
+      return 1;
+    }
     config.Violate(key, absl::StrCat("is missing, and ", hidden_dim, " does not divide over ", head_count, " heads"),
                    "NOT_DIVISIBLE");
     return 1;
@@ -68,7 +73,8 @@ int32_t DerivedHeadDim(const Config& config, const char* key, int64_t hidden_dim
 }
 
 void CheckHeads(const Config& config, const GroupedQueryAttention& attention) {
-  if (attention.kv_head_count > 0 && attention.query_head_count % attention.kv_head_count != 0) {
+  if (attention.kv_head_count > 0 && attention.query_head_count % attention.kv_head_count != 0 &&
+      !config.IsViolated({"num_attention_heads", "n_head", "n_heads", "num_heads"})) {
     config.Violate("num_key_value_heads",
                    absl::StrCat(attention.query_head_count, " query heads do not divide over ", attention.kv_head_count,
                                 " KV heads"),
@@ -114,13 +120,16 @@ DenseFeedForward ReadDense(Config& config, const DecoderTraits& traits) {
 MixtureOfExperts ReadExperts(Config& config, const DecoderTraits& traits) {
   const MoeTraits& moe_traits = traits.moe;
   MixtureOfExperts moe;
-  moe.expert_count = Narrow(config.Required(
-      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"}, 1, kMaxExpertCount));
-  moe.experts_per_token = Narrow(config.Required(
-      {"num_experts_per_tok", "num_experts_per_token", "experts_per_token", "num_selected_experts", "moe_topk", "moe_top_k",
-       "moe_k", "top_k_experts"},
-      1, kMaxExpertCount));
-  if (moe.experts_per_token > moe.expert_count) {
+  moe.expert_count = Narrow(
+      config.Required({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"}, 1,
+                      kMaxExpertCount));
+  moe.experts_per_token =
+      Narrow(config.Required({"num_experts_per_tok", "num_experts_per_token", "experts_per_token",
+                              "num_selected_experts", "moe_topk", "moe_top_k", "moe_k", "top_k_experts"},
+                             1, kMaxExpertCount));
+  if (moe.experts_per_token > moe.expert_count &&
+      !config.IsViolated(
+          {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"})) {
     config.Violate("num_experts_per_tok",
                    absl::StrCat("is ", moe.experts_per_token, ", more than the ", moe.expert_count, " experts"));
   }
@@ -155,8 +164,8 @@ MixtureOfExperts ReadExperts(Config& config, const DecoderTraits& traits) {
 std::vector<bool> ExpertLayers(Config& config, const MoeTraits& traits, int32_t layer_count) {
   std::vector<bool> expert(static_cast<size_t>(layer_count), traits.rule != MoeRule::kNever);
   if (traits.rule == MoeRule::kAfterDense) {
-    const int64_t first = config.IntOr({"first_k_dense_replace"}, 0, 0, kMaxLayerCount);
-    const int64_t step = config.IntOr({"moe_layer_freq"}, 1, 1, kMaxLayerCount);
+    const int64_t first = config.IntOr({"first_k_dense_replace", "moe_layer_start_index"}, 0, 0, kMaxLayerCount);
+    const int64_t step = config.IntOr({"moe_layer_freq", "moe_layer_interval"}, 1, 1, kMaxLayerCount);
     for (int32_t i = 0; i < layer_count; ++i) expert[static_cast<size_t>(i)] = i >= first && i % step == 0;
   } else if (traits.rule == MoeRule::kSparseStep) {
     const int64_t step = config.IntOr({"decoder_sparse_step"}, 1, 1, kMaxLayerCount);
@@ -171,7 +180,9 @@ std::vector<bool> ExpertLayers(Config& config, const MoeTraits& traits, int32_t 
 std::vector<std::string> ReadLayerTypes(Config& config, int32_t layer_count) {
   std::vector<std::string> types = config.Texts("layer_types").value_or(std::vector<std::string>());
   if (!types.empty() && types.size() != static_cast<size_t>(layer_count)) {
-    config.Violate("layer_types", absl::StrCat("lists ", types.size(), " layers, but there are ", layer_count), "CONFLICT");
+    if (config.IsViolated({"num_hidden_layers", "n_layer", "n_layers", "num_layers"})) return {};
+    config.Violate("layer_types", absl::StrCat("lists ", types.size(), " layers, but there are ", layer_count),
+                   "CONFLICT");
     types.clear();
   }
   return types;
@@ -179,8 +190,7 @@ std::vector<std::string> ReadLayerTypes(Config& config, int32_t layer_count) {
 
 std::vector<int32_t> Windows(Config& config, const DecoderTraits& traits, int32_t layer_count) {
   std::vector<int32_t> windows(static_cast<size_t>(layer_count), 0);
-  const bool switched_off =
-      traits.window == WindowRule::kAfterSwitch && !config.Bool({"use_sliding_window"}, false);
+  const bool switched_off = traits.window == WindowRule::kAfterSwitch && !config.Bool({"use_sliding_window"}, false);
   const std::vector<std::string> types = ReadLayerTypes(config, layer_count);
   if (!types.empty()) {
     for (size_t i = 0; i < types.size(); ++i) {
@@ -206,8 +216,18 @@ std::vector<int32_t> Windows(Config& config, const DecoderTraits& traits, int32_
   std::optional<int64_t> window = config.Int({"sliding_window", "sliding_window_size"}, 1, kMaxPositions);
   if (!window && traits.default_window > 0) window = config.IntOrAssume({"sliding_window"}, traits.default_window);
   int64_t period = traits.window_period;
+  std::string letters;
   if (traits.window == WindowRule::kPeriod) {
-    period = config.IntOr({"sliding_window_pattern"}, period, 1, kMaxLayerCount);
+    const nlohmann::json* pattern = config.Raw("sliding_window_pattern");
+    if (pattern != nullptr && pattern->is_string()) {
+      letters = config.Text({"sliding_window_pattern"});
+      if (letters.empty() || letters.find_first_not_of("LG") != std::string::npos) {
+        config.Violate("sliding_window_pattern", "must be a number or letters L (local) and G (global)", "WRONG_TYPE");
+        letters.clear();
+      }
+    } else {
+      period = config.IntOr({"sliding_window_pattern"}, period, 1, kMaxLayerCount);
+    }
   }
   int64_t first = 0;
   if (traits.window == WindowRule::kAfterSwitch) {
@@ -218,6 +238,7 @@ std::vector<int32_t> Windows(Config& config, const DecoderTraits& traits, int32_
     bool slides = i >= first;
     if (traits.window == WindowRule::kAlternate) slides = i % 2 == 0;
     if (traits.window == WindowRule::kPeriod) slides = (i + 1) % period != 0;
+    if (!letters.empty()) slides = letters[static_cast<size_t>(i) % letters.size()] == 'L';
     if (slides) windows[static_cast<size_t>(i)] = Narrow(*window);
   }
   return windows;
@@ -260,8 +281,8 @@ std::vector<LayerGroup> GroupLayers(const std::vector<Layer>& layers) {
 
 void ReadMtp(Config& config, const DecoderTraits& traits, const Layer& layer, Architecture& architecture) {
   if (traits.mtp == MtpRule::kNone) return;
-  architecture.mtp_layer_count = Narrow(config.IntOr(
-      {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}, 0, 0, kMaxMtpLayerCount));
+  architecture.mtp_layer_count = Narrow(
+      config.IntOr({"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}, 0, 0, kMaxMtpLayerCount));
   architecture.mtp_layer = layer;
   architecture.mtp_shares_embeddings = traits.mtp == MtpRule::kSharedTables;
 }

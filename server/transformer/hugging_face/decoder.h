@@ -42,8 +42,8 @@ MixtureOfExperts ReadExperts(Config& config, const DecoderTraits& traits);
 // Per layer: does it hold experts? Empty MoE families answer no everywhere.
 std::vector<bool> ExpertLayers(Config& config, const MoeTraits& traits, int32_t layer_count);
 
-// Per layer: its window in tokens, 0 for full attention. `layer_types`, when present, wins over the rule. Chunked layers
-// are negative: minus the chunk.
+// Per layer: its window in tokens, 0 for full attention. `layer_types`, when present, wins over the rule. Chunked
+// layers are negative: minus the chunk.
 std::vector<int32_t> Windows(Config& config, const DecoderTraits& traits, int32_t layer_count);
 
 // Entries of `layer_types`, checked for length; empty when absent.

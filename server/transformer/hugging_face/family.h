@@ -33,15 +33,15 @@ enum class WindowRule {
 enum class MoeRule {
   kNever,
   kAllLayers,
-  kAfterDense,    // from `first_k_dense_replace` on, every `moe_layer_freq`-th
-  kSparseStep,    // (i + 1) mod `decoder_sparse_step` = 0 and not in `mlp_only_layers`
+  kAfterDense,  // from `first_k_dense_replace` on, every `moe_layer_freq`-th
+  kSparseStep,  // (i + 1) mod `decoder_sparse_step` = 0 and not in `mlp_only_layers`
 };
 
 enum class SharedExperts {
   kNone,
-  kFused,      // `n_shared_experts` x expert width as one MLP
-  kAbsolute,   // `shared_expert_intermediate_size` and a gate
-  kByWidth,    // `shared_intermediate_size`, no gate, 0: none
+  kFused,     // `n_shared_experts` x expert width as one MLP
+  kAbsolute,  // `shared_expert_intermediate_size` and a gate
+  kByWidth,   // `shared_intermediate_size`, no gate, 0: none
 };
 
 // Multi-token-prediction layers (`num_nextn_predict_layers`) that the family's checkpoints store.
@@ -63,16 +63,16 @@ struct MoeTraits {
 
 struct DecoderTraits {
   const char* model_type = "";
-  bool tied = false;               // when tie_word_embeddings is absent
+  bool tied = false;  // when tie_word_embeddings is absent
   NormStyle norm = NormStyle::kRms;
   int32_t norms_per_layer = 2;
-  Flag parallel_block = {};             // attention and MLP side by side
+  Flag parallel_block = {};          // attention and MLP side by side
   bool parallel_drops_norm = false;  // which then needs one norm less
   Flag qkv_bias = {};
   Flag output_bias = {};
   GroupedQueryAttention::QkNorm qk_norm = GroupedQueryAttention::QkNorm::kNone;
   Flag qk_norm_on = {nullptr, true};
-  int64_t default_head_dim = 0;    // 0: hidden / heads
+  int64_t default_head_dim = 0;  // 0: hidden / heads
   // Values that published files leave out because they equal the class default; 0: there are none, the key is required.
   int64_t default_vocab_size = 0;
   int64_t default_head_count = 0;
@@ -88,9 +88,9 @@ struct DecoderTraits {
   MoeTraits moe = {};
   MtpRule mtp = MtpRule::kNone;
   int64_t extra_parameters_per_layer = 0;
-  bool stores_tied_table_twice = false;    // checkpoints usually hold the tied table a second time
-  bool quantizes_mtp_projection = false;   // with the other linears
-  bool rotary_buffers = false;             // files from before `rope_theta` was a key come with stored inverse frequencies
+  bool stores_tied_table_twice = false;   // checkpoints usually hold the tied table a second time
+  bool quantizes_mtp_projection = false;  // with the other linears
+  bool rotary_buffers = false;  // files from before `rope_theta` was a key come with stored inverse frequencies
 };
 
 // Fills `architecture` from `config`; what is wrong goes to the config's report.
@@ -102,19 +102,20 @@ struct Family {
 };
 
 // Tables of all families, one per file.
-absl::Span<const Family> LlamaFamilies();        // llama_families.cc
-absl::Span<const Family> MixtureFamilies();      // mixture_families.cc
-absl::Span<const Family> GptFamilies();          // gpt_families.cc
-absl::Span<const Family> GemmaFamilies();        // gemma_families.cc
-absl::Span<const Family> LatentFamilies();       // latent_families.cc
-absl::Span<const Family> CompressedFamilies();   // compressed_families.cc
-absl::Span<const Family> HybridFamilies();       // hybrid_families.cc
-absl::Span<const Family> PatternFamilies();      // pattern_families.cc
+absl::Span<const Family> LlamaFamilies();       // llama_families.cc
+absl::Span<const Family> MixtureFamilies();     // mixture_families.cc
+absl::Span<const Family> GptFamilies();         // gpt_families.cc
+absl::Span<const Family> GemmaFamilies();       // gemma_families.cc
+absl::Span<const Family> LatentFamilies();      // latent_families.cc
+absl::Span<const Family> CompressedFamilies();  // compressed_families.cc
+absl::Span<const Family> HybridFamilies();      // hybrid_families.cc
+absl::Span<const Family> PatternFamilies();     // pattern_families.cc
 
 // Null when no table knows the name.
 const Family* FindFamily(absl::string_view model_type);
 
-// model_type of the class in `architectures`, for files that have no model_type: "LlamaForCausalLM" -> "llama". Empty: unknown.
+// model_type of the class in `architectures`, for files that have no model_type: "LlamaForCausalLM" -> "llama". Empty:
+// unknown.
 absl::string_view ModelTypeOfClass(absl::string_view class_name);
 
 // Why a model_type is refused although it is known; empty: it is not.

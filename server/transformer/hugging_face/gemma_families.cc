@@ -12,8 +12,8 @@ using QkNorm = GroupedQueryAttention::QkNorm;
 
 constexpr Flag kAttentionBias = {"attention_bias", false};
 
-// Kinds of layers: sliding ones with `head_dim` and `num_key_value_heads`, full ones with sizes of their own and, in some
-// models, one projection for keys and values. The last layers may share the caches of earlier ones.
+// Kinds of layers: sliding ones with `head_dim` and `num_key_value_heads`, full ones with sizes of their own and, in
+// some models, one projection for keys and values. The last layers may share the caches of earlier ones.
 void BuildGemma4(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   constexpr int64_t kGlobalHeadDim = 512;
   constexpr int64_t kPeriod = 6;
@@ -27,8 +27,7 @@ void BuildGemma4(Config& config, const DecoderTraits& traits, Architecture& arch
   full.sliding_window = 0;
   full.head_dim = static_cast<int32_t>(config.IntOrAssume({"global_head_dim"}, kGlobalHeadDim));
   full.key_is_value = config.Bool({"attention_k_eq_v"}, false);
-  const int64_t global_kv_heads =
-      config.IntOr({"num_global_key_value_heads"}, sliding.kv_head_count, 1, kMaxHeadCount);
+  const int64_t global_kv_heads = config.IntOr({"num_global_key_value_heads"}, sliding.kv_head_count, 1, kMaxHeadCount);
   if (full.key_is_value) full.kv_head_count = static_cast<int32_t>(global_kv_heads);
   CheckHeads(config, full);
 

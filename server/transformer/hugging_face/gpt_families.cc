@@ -106,7 +106,8 @@ void BuildGptNeo(Config& config, const DecoderTraits& traits, Architecture& arch
     if (!understood) config.Violate("attention_types", "must be a list of [kinds, count] pairs", "WRONG_TYPE");
   }
   if (layers.size() != static_cast<size_t>(layer_count)) {
-    config.Violate("attention_types", absl::StrCat("describes ", layers.size(), " of ", layer_count, " layers"), "CONFLICT");
+    config.Violate("attention_types", absl::StrCat("describes ", layers.size(), " of ", layer_count, " layers"),
+                   "CONFLICT");
     return;
   }
   architecture.layer_groups = GroupLayers(layers);
@@ -127,8 +128,8 @@ void BuildOpt(Config& config, const DecoderTraits& traits, Architecture& archite
 
 void BuildBloom(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   config.Ignore({"apply_residual_connection_post_layernorm", "attention_softmax_in_fp32", "slow_but_exact",
-                 "skip_bias_add", "skip_bias_add_qkv", "masked_softmax_fusion", "offset_alibi", "unk_token_id", "seq_length",
-                 "hidden_dropout", "bias_dropout_fusion"});
+                 "skip_bias_add", "skip_bias_add_qkv", "masked_softmax_fusion", "offset_alibi", "unk_token_id",
+                 "seq_length", "hidden_dropout", "bias_dropout_fusion"});
   ReadFrame(config, traits, architecture);
   architecture.embedding_norm = true;
   SetLayers(config, ReadGptLayer(config, traits, architecture), architecture);
@@ -157,9 +158,11 @@ void BuildMpt(Config& config, const DecoderTraits& traits, Architecture& archite
   if (const nlohmann::json* object = config.Object("attn_config")) {
     Config part(*object, config.Path("attn_config"), config.report());
     part.Ignore({"alibi", "rope", "alibi_bias_max", "attn_impl", "attn_pdrop", "attn_type", "clip_qkv", "prefix_lm",
-                 "softmax_scale", "attn_uses_sequence_id", "rope_theta", "rope_impl", "rope_dail_config", "rope_hf_config"});
+                 "softmax_scale", "attn_uses_sequence_id", "rope_theta", "rope_impl", "rope_dail_config",
+                 "rope_hf_config"});
     if (part.Text({"attn_type"}) == "multiquery_attention") attention.kv_head_count = 1;
-    attention.kv_head_count = static_cast<int32_t>(part.IntOr({"kv_n_heads"}, attention.kv_head_count, 1, kMaxHeadCount));
+    attention.kv_head_count =
+        static_cast<int32_t>(part.IntOr({"kv_n_heads"}, attention.kv_head_count, 1, kMaxHeadCount));
     attention.sliding_window =
         static_cast<int32_t>(std::max<int64_t>(part.IntOr({"sliding_window_size"}, -1, -1, (int64_t{1} << 31) - 1), 0));
     if (part.Bool({"qk_ln"}, false)) attention.qk_norm = QkNorm::kAllHeads;
@@ -169,12 +172,12 @@ void BuildMpt(Config& config, const DecoderTraits& traits, Architecture& archite
   layer.attention = attention;
   const std::optional<double> ratio = config.Number("expansion_ratio", 1e-3, 1e3);
   DenseFeedForward dense;
-  dense.ffn_dim = static_cast<int32_t>(
-      std::llround(ratio.value_or(static_cast<double>(kDefaultWidening)) * static_cast<double>(architecture.hidden_dim)));
+  dense.ffn_dim = static_cast<int32_t>(std::llround(ratio.value_or(static_cast<double>(kDefaultWidening)) *
+                                                    static_cast<double>(architecture.hidden_dim)));
   dense.gated = traits.gated;
   dense.bias = bias;
-  config.Ignore({"ffn_config", "init_config", "init_device", "logit_scale", "norm_type", "verbose", "embedding_fraction",
-                 "emb_pdrop", "resid_pdrop"});
+  config.Ignore({"ffn_config", "init_config", "init_device", "logit_scale", "norm_type", "verbose",
+                 "embedding_fraction", "emb_pdrop", "resid_pdrop"});
   layer.feed_forward = dense;
   SetLayers(config, layer, architecture);
 }
@@ -234,9 +237,10 @@ void BuildChatGlm(Config& config, const DecoderTraits& traits, Architecture& arc
   dense.ffn_dim = static_cast<int32_t>(config.Required({"ffn_hidden_size"}));
   dense.bias = linear_bias;
   layer.feed_forward = dense;
-  config.Ignore({"apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm", "attention_softmax_in_fp32",
-                 "bias_dropout_fusion", "fp32_residual_connection", "original_rope", "prefix_projection", "rope_ratio",
-                 "kv_channels", "interleaved_qkv", "quantization_bit", "pre_seq_len"});
+  config.Ignore({"apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm",
+                 "attention_softmax_in_fp32", "bias_dropout_fusion", "fp32_residual_connection", "original_rope",
+                 "prefix_projection", "rope_ratio", "kv_channels", "interleaved_qkv", "quantization_bit",
+                 "pre_seq_len"});
   SetLayers(config, layer, architecture);
 }
 

@@ -17,7 +17,8 @@ constexpr int64_t kMaxConvWidth = 4096;
 int32_t Narrow(int64_t value) { return static_cast<int32_t>(value); }
 
 // Experts or a dense MLP for every layer of the stack.
-std::vector<FeedForward> ReadFeedForwards(Config& config, const DecoderTraits& traits, const std::vector<bool>& expert) {
+std::vector<FeedForward> ReadFeedForwards(Config& config, const DecoderTraits& traits,
+                                          const std::vector<bool>& expert) {
   const bool any_experts = std::find(expert.begin(), expert.end(), true) != expert.end();
   const bool any_dense = std::find(expert.begin(), expert.end(), false) != expert.end();
   FeedForward dense;
@@ -53,8 +54,7 @@ void BuildQwenHybrid(Config& config, const DecoderTraits& traits, Architecture& 
 
   std::vector<Layer> layers(static_cast<size_t>(layer_count));
   for (size_t i = 0; i < layers.size(); ++i) {
-    const bool is_full =
-        types.empty() ? (static_cast<int64_t>(i) + 1) % interval == 0 : types[i] == "full_attention";
+    const bool is_full = types.empty() ? (static_cast<int64_t>(i) + 1) % interval == 0 : types[i] == "full_attention";
     if (!types.empty() && !is_full && types[i] != "linear_attention") {
       config.Unsupported(absl::StrCat("layer_types[", i, "]"), "is no kind of attention of this family");
       return;
@@ -79,9 +79,10 @@ void BuildQwen3Next(Config& config, const DecoderTraits& traits, Architecture& a
   BuildQwenHybrid(config, traits, architecture);
   if (!config.HasAny({"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"})) {
     architecture.mtp_layer_count = 1;
-    config.Warn(ImportWarning::Kind::kAssumedValue, "mtp_num_hidden_layers",
-                "is missing: one multi-token-prediction layer is counted beside the main model, as this family's checkpoints "
-                "store one");
+    config.Warn(
+        ImportWarning::Kind::kAssumedValue, "mtp_num_hidden_layers",
+        "is missing: one multi-token-prediction layer is counted beside the main model, as this family's checkpoints "
+        "store one");
   }
 }
 
@@ -205,7 +206,8 @@ LinearAttention ReadMamba2(Config& config, Keys head_count_keys, Keys head_dim_k
   mamba.conv_bias = config.Bool({"use_conv_bias"}, true);
   mamba.projection_bias = config.Bool({"mamba_proj_bias", "use_bias"}, false);
   const int64_t inner = static_cast<int64_t>(mamba.value_head_count) * mamba.value_head_dim;
-  if (inner > kMaxDim) config.Violate(*head_count_keys.begin(), absl::StrCat("heads x head dim must be at most ", kMaxDim));
+  if (inner > kMaxDim)
+    config.Violate(*head_count_keys.begin(), absl::StrCat("heads x head dim must be at most ", kMaxDim));
   mamba.inner_dim = Narrow(std::min(inner, kMaxDim));
   if (mamba.value_head_count % mamba.key_head_count != 0) {
     config.Violate("n_groups", absl::StrCat(mamba.value_head_count, " heads do not divide over them"), "NOT_DIVISIBLE");
@@ -317,7 +319,8 @@ void BuildKimiLinear(Config& config, const DecoderTraits& traits, Architecture& 
   }
   const std::vector<FeedForward> feed_forwards =
       ReadFeedForwards(config, traits, ExpertLayers(config, traits.moe, layer_count));
-  config.Ignore({"mla_use_nope", "moe_renormalize", "moe_router_activation_func", "num_expert_group", "use_grouped_topk"});
+  config.Ignore(
+      {"mla_use_nope", "moe_renormalize", "moe_router_activation_func", "num_expert_group", "use_grouped_topk"});
   std::vector<Layer> layers(static_cast<size_t>(layer_count));
   for (size_t i = 0; i < layers.size(); ++i) {
     if (is_full[i]) {

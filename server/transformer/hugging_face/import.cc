@@ -24,9 +24,10 @@ using nlohmann::json;
 constexpr const char* kLanguageParts[] = {"text_config", "llm_config", "language_config"};
 constexpr char kNestedParent[] = "thinker_config";
 
-constexpr const char* kTowers[] = {"vision_config", "vision_tower_config", "visual", "visual_config", "audio_config", "speech_config",
-                                   "vision_tower", "mm_vision_tower", "img_processor", "audio_processor", "talker_config",
-                                   "code2wav_config", "projector_config", "vision_cfg"};
+constexpr const char* kTowers[] = {"vision_config",    "vision_tower_config", "visual",        "visual_config",
+                                   "audio_config",     "speech_config",       "vision_tower",  "mm_vision_tower",
+                                   "img_processor",    "audio_processor",     "talker_config", "code2wav_config",
+                                   "projector_config", "vision_cfg"};
 
 void Refuse(absl::string_view field, std::string description, Report& report) {
   report.Violate(field, std::move(description), "MODEL_FAMILY_UNSUPPORTED", hardware::Violation::Kind::kUnsupported);
@@ -84,13 +85,15 @@ std::string FirstClass(const json& object) {
 // An unknown family is read as a model like Llama when everything that such a model needs is there and nothing speaks
 // against it; the reply says so.
 bool MayAssumeLlama(const Config& config, absl::string_view class_name) {
-  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}) {
+  for (const char* key :
+       {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}) {
     if (!config.Has(key)) return false;
   }
-  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "moe_intermediate_size",
-                          "kv_lora_rank", "state_size", "ssm_state_size", "mamba_d_state", "d_state", "block_configs",
-                          "hybrid_override_pattern", "linear_num_key_heads", "attn_type_list", "type_vocab_size",
-                          "conv_L_cache", "compress_ratios", "cross_attention_layers", "num_decoder_layers"}) {
+  for (const char* key :
+       {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "moe_intermediate_size",
+        "kv_lora_rank", "state_size", "ssm_state_size", "mamba_d_state", "d_state", "block_configs",
+        "hybrid_override_pattern", "linear_num_key_heads", "attn_type_list", "type_vocab_size", "conv_L_cache",
+        "compress_ratios", "cross_attention_layers", "num_decoder_layers"}) {
     if (config.Has(key)) return false;
   }
   return class_name.empty() || absl::StrContains(class_name, "CausalLM") || absl::StrContains(class_name, "LMHead") ||
@@ -122,11 +125,13 @@ const Family* ChooseFamily(const Config& config, const json& document, const jso
   if (const Family* family = hugging_face::FindFamily(model_type)) return family;
   if (const Family* family = hugging_face::FindFamily(hugging_face::ModelTypeOfClass(class_name))) return family;
 
-  const std::string shown = model_type.empty() ? "no model_type" : absl::StrCat("model_type '", model_type.substr(0, 60), "'");
+  const std::string shown =
+      model_type.empty() ? "no model_type" : absl::StrCat("model_type '", model_type.substr(0, 60), "'");
   if (MayAssumeLlama(config, class_name)) {
     config.Warn(ImportWarning::Kind::kAssumedFamily, "model_type",
-                absl::StrCat(shown, " is unknown: read as a model like Llama (grouped-query attention, gated MLP, two RMS "
-                                    "norms a layer), which may be wrong"));
+                absl::StrCat(shown,
+                             " is unknown: read as a model like Llama (grouped-query attention, gated MLP, two RMS "
+                             "norms a layer), which may be wrong"));
     return hugging_face::FindFamily("llama");
   }
   Refuse("model_type", absl::StrCat(shown, " is unknown, and the file does not describe a model like Llama"), report);
@@ -178,8 +183,9 @@ std::optional<ImportedModel> Import(absl::string_view text, Report& report) {
   if (language.object == &*document && document->contains(kNestedParent)) config.Ignore({kNestedParent});
   config.WarnUnknown();
   if (architecture.stores_tied_table_twice) {
-    config.Warn(ImportWarning::Kind::kAssumedValue, "tie_word_embeddings",
-                "checkpoints of this family usually store the tied table twice: the second copy is a line beside the total");
+    config.Warn(
+        ImportWarning::Kind::kAssumedValue, "tie_word_embeddings",
+        "checkpoints of this family usually store the tied table twice: the second copy is a line beside the total");
   }
   if (!report.violations.empty()) return std::nullopt;
 

@@ -1,7 +1,7 @@
 // Reads the text of a Hugging Face config.json into an Architecture.
 //
-// Never a silent guess: a value that the file leaves out is either what the family's reference implementation takes, or the
-// import fails; every assumption that could change a count is a warning.
+// Never a silent guess: a value that the file leaves out is either what the family's reference implementation takes, or
+// the import fails; every assumption that could change a count is a warning.
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_IMPORT_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_IMPORT_H_
 
@@ -21,11 +21,11 @@ inline constexpr int kMaxConfigDepth = 64;
 
 struct ImportWarning {
   enum class Kind {
-    kAssumedFamily,   // unknown model_type, read as a model like Llama
-    kAssumedValue,    // a missing key, read as the family's default
-    kExcludedPart,    // a vision or audio tower, drafts that are not stored, ...
-    kUnknownKey,      // a key that could change a count and was not understood
-    kIgnoredValue,    // a key that this family ignores or that has no effect here
+    kAssumedFamily,  // unknown model_type, read as a model like Llama
+    kAssumedValue,   // a missing key, read as the family's default
+    kExcludedPart,   // a vision or audio tower, drafts that are not stored, ...
+    kUnknownKey,     // a key that could change a count and was not understood
+    kIgnoredValue,   // a key that this family ignores or that has no effect here
   } kind = Kind::kUnknownKey;
   std::string field;  // path in the config: "text_config.num_experts"
   std::string text;   // a sentence

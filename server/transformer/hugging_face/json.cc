@@ -127,7 +127,8 @@ std::string QuoteNonFinite(absl::string_view text) {
 
 std::optional<json> ParseJson(absl::string_view text, Report& report) {
   if (text.size() > kMaxConfigBytes) {
-    report.Violate("", absl::StrCat("is ", text.size(), " bytes long, at most ", kMaxConfigBytes, " are read"), "TOO_LARGE");
+    report.Violate("", absl::StrCat("is ", text.size(), " bytes long, at most ", kMaxConfigBytes, " are read"),
+                   "TOO_LARGE");
     return std::nullopt;
   }
   Builder builder(report);

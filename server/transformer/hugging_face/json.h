@@ -1,6 +1,6 @@
-// JSON with limits: size, depth, no duplicate keys, no exceptions. Bare Infinity, -Infinity and NaN, which some published
-// files hold, are read as the strings of that spelling, so that they are harmless where nothing is read and a wrong type
-// where a number is.
+// JSON with limits: size, depth, no duplicate keys, no exceptions. Bare Infinity, -Infinity and NaN, which some
+// published files hold, are read as the strings of that spelling, so that they are harmless where nothing is read and a
+// wrong type where a number is.
 #ifndef SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_JSON_H_
 #define SLICEPLAN_SERVER_TRANSFORMER_HUGGING_FACE_JSON_H_
 

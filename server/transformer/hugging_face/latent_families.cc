@@ -37,7 +37,8 @@ void BuildLatent(Config& config, const DecoderTraits& traits, Architecture& arch
 }
 
 constexpr Family kFamilies[] = {
-    {{.model_type = "deepseek_v2", .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused}}, BuildLatent},
+    {{.model_type = "deepseek_v2", .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused}},
+     BuildLatent},
     {{.model_type = "deepseek_v3",
       .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused, .correction_bias = kAlways},
       .mtp = MtpRule::kOwnTables},
@@ -56,7 +57,7 @@ constexpr Family kFamilies[] = {
      BuildLatent},
     {{.model_type = "glm4_moe_lite",
       .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused, .correction_bias = kAlways},
-      .mtp = MtpRule::kSharedTables},
+      .mtp = MtpRule::kOwnTables},
      BuildLatent},
     {{.model_type = "minicpm3"}, BuildLatent},
 };

@@ -1,5 +1,6 @@
-// Dense decoders that a row of traits describes: norm, attention, MLP, norm. Rules read in the reference implementations
-// (transformers, or the model's own code); parameter counts are checked against published ones in the tests.
+// Dense decoders that a row of traits describes: norm, attention, MLP, norm. Rules read in the reference
+// implementations (transformers, or the model's own code); parameter counts are checked against published ones in the
+// tests.
 #include "server/transformer/hugging_face/decoder.h"
 #include "server/transformer/hugging_face/family.h"
 
@@ -21,7 +22,8 @@ void BuildQwen1(Config& config, const DecoderTraits& traits, Architecture& archi
   for (LayerGroup& group : architecture.layer_groups) {
     for (Layer& layer : group.layers) {
       if (auto* dense = std::get_if<DenseFeedForward>(&layer.feed_forward)) {
-        if (dense->ffn_dim % 2 != 0) config.Violate("intermediate_size", "must be even: gate and up together", "NOT_DIVISIBLE");
+        if (dense->ffn_dim % 2 != 0)
+          config.Violate("intermediate_size", "must be even: gate and up together", "NOT_DIVISIBLE");
         dense->ffn_dim /= 2;
       }
     }
@@ -70,10 +72,7 @@ constexpr Family kFamilies[] = {
       .qkv_bias = kAttentionBias,
       .output_bias = kAttentionBias},
      BuildDecoder},
-    {{.model_type = "olmo2",
-      .qkv_bias = kAttentionBias,
-      .output_bias = kAttentionBias,
-      .qk_norm = QkNorm::kAllHeads},
+    {{.model_type = "olmo2", .qkv_bias = kAttentionBias, .output_bias = kAttentionBias, .qk_norm = QkNorm::kAllHeads},
      BuildDecoder},
     {{.model_type = "olmo3",
       .qkv_bias = kAttentionBias,
@@ -122,7 +121,8 @@ constexpr Family kFamilies[] = {
      BuildDecoder},
     {{.model_type = "internlm", .qkv_bias = {"bias", true}, .output_bias = {"bias", true}}, BuildDecoder},
     {{.model_type = "internlm2", .qkv_bias = kBias, .output_bias = kBias}, BuildDecoder},
-    {{.model_type = "internlm3", .qkv_bias = {"qkv_bias", false}, .output_bias = kBias, .mlp_bias = kBias}, BuildDecoder},
+    {{.model_type = "internlm3", .qkv_bias = {"qkv_bias", false}, .output_bias = kBias, .mlp_bias = kBias},
+     BuildDecoder},
     {{.model_type = "smollm3",
       .tied = true,
       .qkv_bias = kAttentionBias,
@@ -142,10 +142,7 @@ constexpr Family kFamilies[] = {
       .mlp_bias = kMlpBias},
      BuildPalm},
     {{.model_type = "exaone", .qkv_bias = kAttentionBias, .output_bias = kAttentionBias}, BuildDecoder},
-    {{.model_type = "exaone4",
-      .qk_norm = QkNorm::kPerHeadDim,
-      .window = WindowRule::kPeriod,
-      .window_period = 4},
+    {{.model_type = "exaone4", .qk_norm = QkNorm::kPerHeadDim, .window = WindowRule::kPeriod, .window_period = 4},
      BuildDecoder},
     {{.model_type = "seed_oss",
       .qkv_bias = {"attention_bias", true},
@@ -166,10 +163,7 @@ constexpr Family kFamilies[] = {
       .mlp_bias = {"use_bias", false}},
      BuildDecoder},
     {{.model_type = "baichuan"}, BuildDecoder},
-    {{.model_type = "orion",
-      .norm = NormStyle::kLayerNorm,
-      .qkv_bias = kAttentionBias,
-      .output_bias = kAttentionBias},
+    {{.model_type = "orion", .norm = NormStyle::kLayerNorm, .qkv_bias = kAttentionBias, .output_bias = kAttentionBias},
      BuildDecoder},
     {{.model_type = "arcee",
       .qkv_bias = kAttentionBias,
@@ -182,6 +176,7 @@ constexpr Family kFamilies[] = {
       .qkv_bias = kAttentionBias,
       .output_bias = kAttentionBias,
       .qk_norm = QkNorm::kPerHeadDim,
+      .qk_norm_on = {"qk_norm", true},
       .gated = false,
       .extra_parameters_per_layer = 2},
      BuildDecoder},

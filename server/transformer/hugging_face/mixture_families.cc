@@ -113,8 +113,10 @@ void BuildMimoV2(Config& config, const DecoderTraits& traits, Architecture& arch
   full.value_head_dim = static_cast<int32_t>(config.IntOr({"v_head_dim"}, full.head_dim));
   full.sinks = config.Bool({"add_full_attention_sink_bias"}, false);
   GroupedQueryAttention sliding = full;
-  sliding.query_head_count = static_cast<int32_t>(config.IntOr({"swa_num_attention_heads"}, full.query_head_count, 1, kMaxHeadCount));
-  sliding.kv_head_count = static_cast<int32_t>(config.IntOr({"swa_num_key_value_heads"}, full.kv_head_count, 1, kMaxHeadCount));
+  sliding.query_head_count =
+      static_cast<int32_t>(config.IntOr({"swa_num_attention_heads"}, full.query_head_count, 1, kMaxHeadCount));
+  sliding.kv_head_count =
+      static_cast<int32_t>(config.IntOr({"swa_num_key_value_heads"}, full.kv_head_count, 1, kMaxHeadCount));
   sliding.head_dim = static_cast<int32_t>(config.IntOr({"swa_head_dim"}, full.head_dim));
   sliding.value_head_dim = static_cast<int32_t>(config.IntOr({"swa_v_head_dim"}, full.value_head_dim));
   sliding.sinks = config.Bool({"add_swa_attention_sink_bias"}, false);
@@ -133,7 +135,8 @@ void BuildMimoV2(Config& config, const DecoderTraits& traits, Architecture& arch
   const bool any_dense = std::find(experts.begin(), experts.end(), 0) != experts.end();
   const bool any_experts = std::find(experts.begin(), experts.end(), 1) != experts.end();
   if (any_sliding) {
-    sliding.sliding_window = static_cast<int32_t>(config.Required({"sliding_window", "sliding_window_size"}, 1, (int64_t{1} << 31) - 1));
+    sliding.sliding_window =
+        static_cast<int32_t>(config.Required({"sliding_window", "sliding_window_size"}, 1, (int64_t{1} << 31) - 1));
   }
   MixtureOfExperts moe;
   DenseFeedForward dense;
@@ -156,10 +159,21 @@ void BuildMimoV2(Config& config, const DecoderTraits& traits, Architecture& arch
 void BuildMinimaxM2(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   BuildDecoder(config, traits, architecture);
   if (config.Bool({"use_mtp"}, false)) {
-    config.Warn(ImportWarning::Kind::kExcludedPart, "use_mtp",
-                "checkpoints of this family announce multi-token prediction but store no such layers: none are counted");
+    config.Warn(
+        ImportWarning::Kind::kExcludedPart, "use_mtp",
+        "checkpoints of this family announce multi-token prediction but store no such layers: none are counted");
   }
   config.Ignore({"num_mtp_modules", "mtp_transformer_layers", "qk_norm_type", "shared_intermediate_size"});
+}
+
+// Experts up to a last layer, which is the last of the stack in every published model.
+void BuildErnieMoe(Config& config, const DecoderTraits& traits, Architecture& architecture) {
+  BuildDecoder(config, traits, architecture);
+  const int64_t last = config.IntOr({"moe_layer_end_index"}, -1, -1, kMaxLayerCount);
+  if (last >= 0 && last != architecture.LayerCount() - 1) {
+    config.Unsupported("moe_layer_end_index", "experts that end before the last layer are not modelled");
+  }
+  config.Ignore({"moe_gate", "moe_capacity", "moe_norm_min"});
 }
 
 constexpr Family kFamilies[] = {
@@ -199,10 +213,8 @@ constexpr Family kFamilies[] = {
       .output_bias = {"attention_bias", true},
       .sinks = true,
       .window = WindowRule::kAlternate,
-      .moe = {.rule = MoeRule::kAllLayers,
-              .width_is_intermediate_size = true,
-              .expert_bias = true,
-              .router_bias = true}},
+      .moe =
+          {.rule = MoeRule::kAllLayers, .width_is_intermediate_size = true, .expert_bias = true, .router_bias = true}},
      BuildDecoder},
     {{.model_type = "grok-1",
       .tied = true,
@@ -228,6 +240,32 @@ constexpr Family kFamilies[] = {
       .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused, .correction_bias = kAlways},
       .mtp = MtpRule::kOwnTables},
      BuildDecoder},
+    {{.model_type = "deepseek",
+      .qkv_bias = kAttentionBias,
+      .output_bias = kAttentionBias,
+      .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused}},
+     BuildDecoder},
+    {{.model_type = "ernie4_5_moe",
+      .tied = true,
+      .qkv_bias = {"use_bias", false},
+      .output_bias = {"use_bias", false},
+      .default_head_dim = 128,
+      .mlp_bias = {"use_bias", false},
+      .moe = {.rule = MoeRule::kAfterDense,
+              .shared = SharedExperts::kFused,
+              .correction_bias = {"moe_use_aux_free", true}}},
+     BuildErnieMoe},
+    {{.model_type = "bailing_moe_v2",
+      .qkv_bias = {"use_qkv_bias", false},
+      .output_bias = {"use_bias", false},
+      .qk_norm = QkNorm::kPerHeadDim,
+      .qk_norm_on = {"use_qk_norm", false},
+      .mlp_bias = {"use_bias", false},
+      .moe = {.rule = MoeRule::kAfterDense,
+              .shared = SharedExperts::kFused,
+              .correction_bias = {"moe_router_enable_expert_bias", true}},
+      .mtp = MtpRule::kSharedTables},
+     BuildDecoder},
     {{.model_type = "dots1",
       .qkv_bias = kAttentionBias,
       .output_bias = kAttentionBias,
@@ -242,7 +280,9 @@ constexpr Family kFamilies[] = {
               .width_is_intermediate_size = true,
               .correction_bias = {"use_routing_bias", true}}},
      BuildMinimaxM2},
-    {{.model_type = "mimo_v2_flash", .qkv_bias = kAttentionBias, .moe = {.rule = MoeRule::kAllLayers, .shared = SharedExperts::kFused, .correction_bias = kAlways}},
+    {{.model_type = "mimo_v2_flash",
+      .qkv_bias = kAttentionBias,
+      .moe = {.rule = MoeRule::kAllLayers, .shared = SharedExperts::kFused, .correction_bias = kAlways}},
      BuildMimoV2},
     {{.model_type = "llama4_text",
       .qkv_bias = kAttentionBias,

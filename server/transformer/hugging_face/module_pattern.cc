@@ -16,7 +16,8 @@ namespace {
 // Segments of a module's path, regular-expression syntax removed.
 std::vector<std::string> Segments(absl::string_view text) {
   if (absl::StartsWith(text, "re:")) text.remove_prefix(3);
-  std::string plain = absl::StrReplaceAll(text, {{"\\.", "."}, {".*", "*."}, {"^", ""}, {"$", ""}, {"(", ""}, {")", ""}});
+  std::string plain =
+      absl::StrReplaceAll(text, {{"\\.", "."}, {".*", "*."}, {"^", ""}, {"$", ""}, {"(", ""}, {")", ""}});
   std::vector<std::string> segments;
   for (const absl::string_view segment : absl::StrSplit(plain, '.')) {
     // "*self_attn" and "self_attn*" name the same as "self_attn".
@@ -28,7 +29,8 @@ std::vector<std::string> Segments(absl::string_view text) {
 }
 
 bool HoldsAny(absl::string_view text, std::initializer_list<absl::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [text](absl::string_view word) { return absl::StrContains(text, word); });
+  return std::any_of(words.begin(), words.end(),
+                     [text](absl::string_view word) { return absl::StrContains(text, word); });
 }
 
 // Index after "layers", "h" or "blocks"; -1 without one.
@@ -45,9 +47,10 @@ int32_t LayerOf(const std::vector<std::string>& segments) {
 
 // Names of our matmuls that a leaf stands for; fused projections stand for several.
 std::vector<std::string> MatmulNames(absl::string_view leaf) {
-  static constexpr absl::string_view kSingle[] = {"q_proj", "k_proj", "v_proj", "o_proj", "q_a_proj", "q_b_proj",
-                                                  "kv_a_proj_with_mqa", "kv_b_proj", "gate_proj", "up_proj", "down_proj",
-                                                  "in_proj", "out_proj", "x_proj", "dt_proj", "in_proj_qkvz", "in_proj_ba"};
+  static constexpr absl::string_view kSingle[] = {
+      "q_proj",    "k_proj",       "v_proj",    "o_proj",    "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
+      "kv_b_proj", "gate_proj",    "up_proj",   "down_proj", "in_proj",  "out_proj", "x_proj",
+      "dt_proj",   "in_proj_qkvz", "in_proj_ba"};
   for (const absl::string_view name : kSingle) {
     if (leaf == name) return {std::string(name)};
   }

@@ -52,8 +52,7 @@ void BuildNas(Config& config, const DecoderTraits& traits, Architecture& archite
                        "NOT_DIVISIBLE");
         }
         attention.kv_head_count = static_cast<int32_t>(std::max<int64_t>(attention.query_head_count / group, 1));
-        attention.sliding_window =
-            static_cast<int32_t>(part.IntOr({"window_length"}, 0, 1, (int64_t{1} << 31) - 1));
+        attention.sliding_window = static_cast<int32_t>(part.IntOr({"window_length"}, 0, 1, (int64_t{1} << 31) - 1));
         layer.attention = attention;
         ++layer.norms.count;
       }

@@ -112,11 +112,34 @@ void ReadAwq(Config& part, Quantization& quantization) {
 void ReadGptq(Config& part, Quantization& quantization) {
   WeightFormat format = ReadGroups(part);
   format.column_bytes = kFp32Bytes;  // g_idx, stored whatever desc_act says
-  part.Ignore({"sym", "desc_act", "static_groups", "true_sequential", "damp_percent", "damp_auto_increment", "model_name_or_path",
-               "model_file_base_name", "checkpoint_format", "meta", "pack_dtype", "quantizer", "use_exllama", "dataset",
-               "exllama_config", "use_cuda_fp16", "cache_block_outputs", "is_marlin_format", "batch_size", "max_input_length",
-               "block_name_to_quantize", "module_name_preceding_first_block", "model_seqlen", "pad_token_id", "tokenizer",
-               "use_exllama", "backend", "hyb_act"});
+  part.Ignore({"sym",
+               "desc_act",
+               "static_groups",
+               "true_sequential",
+               "damp_percent",
+               "damp_auto_increment",
+               "model_name_or_path",
+               "model_file_base_name",
+               "checkpoint_format",
+               "meta",
+               "pack_dtype",
+               "quantizer",
+               "use_exllama",
+               "dataset",
+               "exllama_config",
+               "use_cuda_fp16",
+               "cache_block_outputs",
+               "is_marlin_format",
+               "batch_size",
+               "max_input_length",
+               "block_name_to_quantize",
+               "module_name_preceding_first_block",
+               "model_seqlen",
+               "pad_token_id",
+               "tokenizer",
+               "use_exllama",
+               "backend",
+               "hyb_act"});
   if (part.Bool({"lm_head"}, false)) Quantize(WeightClass::kHead, format, quantization);
   QuantizeLinears(format, quantization);
 }
@@ -133,9 +156,9 @@ void ReadBitsAndBytes(Config& part, Quantization& quantization) {
     format.block_rows = 1;
     format.scale_bytes = kFp32Bytes;
   }
-  part.Ignore({"load_in_4bit", "load_in_8bit", "_load_in_4bit", "_load_in_8bit", "bnb_4bit_compute_dtype", "bnb_4bit_quant_type",
-               "bnb_4bit_quant_storage", "bnb_4bit_use_double_quant", "llm_int8_enable_fp32_cpu_offload",
-               "llm_int8_has_fp16_weight", "llm_int8_threshold"});
+  part.Ignore({"load_in_4bit", "load_in_8bit", "_load_in_4bit", "_load_in_8bit", "bnb_4bit_compute_dtype",
+               "bnb_4bit_quant_type", "bnb_4bit_quant_storage", "bnb_4bit_use_double_quant",
+               "llm_int8_enable_fp32_cpu_offload", "llm_int8_has_fp16_weight", "llm_int8_threshold"});
   QuantizeLinears(format, quantization);
 }
 
@@ -174,7 +197,8 @@ std::optional<WeightFormat> ReadWeights(Config& weights, absl::string_view packi
     weights.Unsupported("strategy", absl::StrCat("'", strategy, "' is not modelled"));
     return std::nullopt;
   }
-  if (!is_float && !weights.Bool({"symmetric"}, true)) format.zero_point_bytes = static_cast<double>(bits) / kBitsPerByte;
+  if (!is_float && !weights.Bool({"symmetric"}, true))
+    format.zero_point_bytes = static_cast<double>(bits) / kBitsPerByte;
   if (packing == "pack-quantized") format.tensor_scalar_bytes = kPackedShapeBytes;
   return format;
 }
@@ -189,7 +213,8 @@ void ReadGroupTargets(Config& group, const WeightFormat& format, Quantization& q
     const ModulePattern pattern = ParseModulePattern(target);
     for (const UnquantizedWeight& weight : pattern.weights) Quantize(weight.weight_class, format, quantization);
     if (pattern.weights.empty() && !pattern.is_outside_language_model) {
-      group.Warn(ImportWarning::Kind::kUnknownKey, "targets", absl::StrCat("'", target.substr(0, 80), "' was not understood"));
+      group.Warn(ImportWarning::Kind::kUnknownKey, "targets",
+                 absl::StrCat("'", target.substr(0, 80), "' was not understood"));
     }
   }
 }
@@ -246,8 +271,9 @@ void ReadModelOpt(Config& part, Quantization& quantization) {
     ReadConfigGroups(part, quantization);
     return;
   } else {
-    part.Warn(ImportWarning::Kind::kUnknownKey, "quant_algo",
-              absl::StrCat("'", algorithm.substr(0, 40), "' is not understood: weights count in the checkpoint's format"));
+    part.Warn(
+        ImportWarning::Kind::kUnknownKey, "quant_algo",
+        absl::StrCat("'", algorithm.substr(0, 40), "' is not understood: weights count in the checkpoint's format"));
     return;
   }
   part.Ignore({"config_groups", "kv_cache_quant_algo", "kv_cache_scheme", "producer", "group_size", "quant_library"});
@@ -271,7 +297,8 @@ constexpr Method kMethods[] = {
 };
 
 void ReadExceptions(Config& part, Quantization& quantization) {
-  for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules"}) {
+  for (const char* key :
+       {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "llm_int8_skip_modules"}) {
     const std::optional<std::vector<std::string>> modules = part.Texts(key);
     if (!modules) continue;
     constexpr int kMostWarnings = 4;
@@ -288,7 +315,8 @@ void ReadExceptions(Config& part, Quantization& quantization) {
   // Exceptions of a whole class need no look-up for every layer.
   auto& exceptions = quantization.exceptions;
   for (const UnquantizedWeight& weight : exceptions) {
-    if (weight.layer < 0 && weight.name.empty()) quantization.quantized[static_cast<size_t>(weight.weight_class)] = false;
+    if (weight.layer < 0 && weight.name.empty())
+      quantization.quantized[static_cast<size_t>(weight.weight_class)] = false;
   }
   exceptions.erase(std::remove_if(exceptions.begin(), exceptions.end(),
                                   [&quantization](const UnquantizedWeight& weight) {
@@ -317,8 +345,8 @@ void ReadQuantization(Config& config, const DecoderTraits& traits, Quantization&
   if (object == nullptr) return;
   Config part(*object, config.Path("quantization_config"), config.report());
   const std::string name = part.Text({"quant_method"});
-  const auto method =
-      std::find_if(std::begin(kMethods), std::end(kMethods), [&name](const Method& known) { return name == known.name; });
+  const auto method = std::find_if(std::begin(kMethods), std::end(kMethods),
+                                   [&name](const Method& known) { return name == known.name; });
   if (method == std::end(kMethods)) {
     part.Warn(ImportWarning::Kind::kUnknownKey, "quant_method",
               absl::StrCat("'", name.substr(0, 40), "' is not understood: weights count in the checkpoint's format"));
@@ -331,8 +359,9 @@ void ReadQuantization(Config& config, const DecoderTraits& traits, Quantization&
   if (expert_dtype == "fp4") {
     Quantize(WeightClass::kExpert, Mxfp4(), quantization);
   } else if (!expert_dtype.empty()) {
-    config.Warn(ImportWarning::Kind::kUnknownKey, "expert_dtype",
-                absl::StrCat("'", expert_dtype.substr(0, 40), "' is not understood: experts count like the other weights"));
+    config.Warn(
+        ImportWarning::Kind::kUnknownKey, "expert_dtype",
+        absl::StrCat("'", expert_dtype.substr(0, 40), "' is not understood: experts count like the other weights"));
   }
   if (traits.quantizes_mtp_projection && quantization.Quantizes(WeightClass::kAttention)) {
     Quantize(WeightClass::kMtpProjection, quantization.FormatOf(WeightClass::kAttention), quantization);

@@ -129,7 +129,8 @@ constexpr Alias kClasses[] = {
 };
 
 constexpr char kEncoder[] = "it is an encoder: there is no decoder-only part to count or plan for";
-constexpr char kEncoderDecoder[] = "it is an encoder-decoder: its decoder attends to an encoder and is no decoder-only model";
+constexpr char kEncoderDecoder[] =
+    "it is an encoder-decoder: its decoder attends to an encoder and is no decoder-only model";
 constexpr char kVision[] = "it is a vision or audio model: there is no decoder-only part to count or plan for";
 constexpr char kUnmodelled[] = "its layers hold parts that are not modelled here";
 
@@ -270,8 +271,8 @@ const Family* FindFamily(absl::string_view model_type) {
       break;
     }
   }
-  for (const auto families : {LlamaFamilies, MixtureFamilies, LatentFamilies, GemmaFamilies, HybridFamilies, GptFamilies,
-                              CompressedFamilies, PatternFamilies}) {
+  for (const auto families : {LlamaFamilies, MixtureFamilies, LatentFamilies, GemmaFamilies, HybridFamilies,
+                              GptFamilies, CompressedFamilies, PatternFamilies}) {
     if (const Family* family = FindIn(families(), model_type)) return family;
   }
   return nullptr;

@@ -18,6 +18,10 @@ struct Report {
 
   void Violate(absl::string_view field, std::string description, absl::string_view reason,
                hardware::Violation::Kind kind = hardware::Violation::Kind::kInvalid) {
+    // A key may be read for several layers: it is reported once.
+    for (const hardware::Violation& known : violations) {
+      if (known.field == field && known.reason == reason && known.description == description) return;
+    }
     hardware::Violation violation;
     violation.field = std::string(field);
     violation.description = std::move(description);

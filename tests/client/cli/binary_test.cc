@@ -81,6 +81,8 @@ TEST(BinaryTest, CallsFromStandardInput) {
   const Finished run = RunProgram("call PlannerService/EstimateTraining --request=- </dev/null");
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.out, IsEmpty());
+  // The details are packed: their types must be linked.
+  ASSERT_NE(google::rpc::BadRequest::descriptor(), nullptr);
   google::rpc::Status status;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(run.err, &status).ok()) << run.err;
   EXPECT_EQ(status.code(), 3);

@@ -120,7 +120,7 @@ TEST(QuantityTest, BatchTokens) {
   }
   EXPECT_THAT(ParseBatchTokens("4M", 4096)->note, HasSubstr("4,194,304"));
   EXPECT_FALSE(ParseBatchTokens("four", 4096).ok());
-  EXPECT_FALSE(ParseBatchTokens("9000000000G", 4096).ok());
+  EXPECT_FALSE(ParseBatchTokens("90000000000G", 4096).ok());
 }
 
 TEST(QuantityTest, Assignments) {

@@ -25,7 +25,7 @@ TEST(TextTest, Numbers) {
   EXPECT_EQ(Significant(0), "0");
   EXPECT_EQ(Short(1657321), "1.66M");
   EXPECT_EQ(Short(15e12), "15.0T");
-  EXPECT_EQ(Short(6.3e24), "6.30e+24");
+  EXPECT_EQ(Short(6.3e24), "6.30e24");
   EXPECT_EQ(Short(512), "512");
   EXPECT_EQ(Short(999999), "1.00M");
   EXPECT_EQ(Short(0), "0");
