@@ -4,11 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace sliceplan::cli {
 namespace {
@@ -72,7 +74,12 @@ std::string Grouped(int64_t value) {
 
 std::string Significant(double value) {
   if (value == 0 || !std::isfinite(value)) return absl::StrFormat("%g", value);
-  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  // Of the rounded value: 9.999 has the digits of 10.0.
+  const std::string rounded = absl::StrFormat("%.*e", kDigits - 1, value);
+  int magnitude = 0;
+  if (!absl::SimpleAtoi(absl::StripPrefix(absl::string_view(rounded).substr(rounded.find('e') + 1), "+"), &magnitude)) {
+    return rounded;
+  }
   return absl::StrFormat("%.*f", std::max(0, kDigits - 1 - magnitude), value);
 }
 
@@ -81,9 +88,7 @@ std::string Short(double value) {
   if (magnitude >= kExponentFrom) return Exponential(value);
   const Prefix& prefix = PrefixFor(magnitude, ThousandPrefixes());
   if (prefix.scale == 1 && value == std::floor(value)) return absl::StrFormat("%.0f", value);
-  // A value just below a prefix (999,999) is rounded up to it and keeps its digits.
-  return absl::StrCat(Significant(magnitude < prefix.scale ? std::copysign(1.0, value) : value / prefix.scale),
-                      prefix.text);
+  return absl::StrCat(Significant(value / prefix.scale), prefix.text);
 }
 
 std::string Seconds(double seconds) {

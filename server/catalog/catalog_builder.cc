@@ -135,7 +135,7 @@ void CatalogBuilder::AddRecord(const SourceFile& file, absl::string_view kind, s
   auto [found, is_new] = records.try_emplace(std::move(key));
   Located<Record>& located = found->second;
   if (is_new) {
-    located.sequence = sequence_++;
+    located.arrival = sequence_++;
   } else if (located.layer == layer_) {
     problems_.Add(file.name, absl::StrCat(kind, " ", found->first), "", absl::StrCat("is also in ", located.file));
     return;
@@ -245,20 +245,23 @@ void CatalogBuilder::BuildSlices(Catalog& catalog) {
   absl::flat_hash_map<absl::string_view, Accelerator*> by_id;
   for (Accelerator& accelerator : catalog.accelerators_) by_id.emplace(accelerator.record.id(), &accelerator);
 
-  std::vector<std::pair<size_t, v1::SliceRecord>> records;
+  std::vector<Located<v1::SliceRecord>*> complete;
   for (auto& [key, located] : slices_) {
     RecordProblems problems(problems_, located.file, absl::StrCat("slices ", key));
     if (!CheckAccelerator(located.record.accelerator(), problems)) continue;
     const Accelerator& accelerator = *by_id.at(located.record.accelerator());
     CompleteSliceRecord(accelerator.spec, accelerator.pod_shape, located.record, problems);
-    records.emplace_back(located.sequence, std::move(located.record));
+    complete.push_back(&located);
   }
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
-    return std::make_tuple(std::cref(a.second.accelerator()), a.second.chip_count(), a.first) <
-           std::make_tuple(std::cref(b.second.accelerator()), b.second.chip_count(), b.first);
+  using Slice = Located<v1::SliceRecord>;
+  std::sort(complete.begin(), complete.end(), [](const Slice* a, const Slice* b) {
+    const int by_accelerator = a->record.accelerator().compare(b->record.accelerator());
+    if (by_accelerator != 0) return by_accelerator < 0;
+    if (a->record.chip_count() != b->record.chip_count()) return a->record.chip_count() < b->record.chip_count();
+    return a->arrival < b->arrival;
   });
-  catalog.slices_.reserve(records.size());
-  for (auto& [sequence, record] : records) catalog.slices_.push_back(std::move(record));
+  catalog.slices_.reserve(complete.size());
+  for (Slice* located : complete) catalog.slices_.push_back(std::move(located->record));
   for (const v1::SliceRecord& record : catalog.slices_) {
     by_id.at(record.accelerator())->slices.push_back(&record);
     absl::flat_hash_set<std::string> names;

@@ -17,6 +17,15 @@
 
 namespace sliceplan::catalog {
 
+// A record and where it came from.
+template <typename Record>
+struct Located {
+  Record record;
+  std::string file;
+  int layer = 0;
+  int64_t arrival = 0;  // the order in which keys first came
+};
+
 class CatalogBuilder {
  public:
   // Adds the files of one layer; later layers replace records of the same key.
@@ -26,13 +35,6 @@ class CatalogBuilder {
   absl::StatusOr<std::shared_ptr<const Catalog>> Build();
 
  private:
-  template <typename Record>
-  struct Located {
-    Record record;
-    std::string file;
-    int layer = 0;
-    size_t sequence = 0;  // the order in which keys first came
-  };
   // By key. Sorted, so that everything that follows is the same whatever the order of the files.
   template <typename Record>
   using Records = absl::btree_map<std::string, Located<Record>>;
