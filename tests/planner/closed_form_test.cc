@@ -270,7 +270,8 @@ TEST(ServingClosedFormTest, BatchTradesLatencyForThroughput) {
   double latency = 0;
   for (double batch = 1; batch <= 4096; batch *= 2) {
     const DecodeStep step = DecodeStepOf(Replica(batch));
-    EXPECT_GT(step.tokens_per_second, throughput);
+    // Flat once compute binds.
+    EXPECT_GE(step.tokens_per_second, throughput * (1 - 1e-12));
     EXPECT_GT(step.step_seconds, latency);
     EXPECT_LT(step.tokens_per_second, 4e12 / 1e9);  // caches alone
     throughput = step.tokens_per_second;
