@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "client/cli/backend.h"
 #include "client/cli/call.h"
@@ -30,18 +31,18 @@ constexpr size_t kHelpColumn = 34;
 constexpr char kProgram[] = "sliceplan";
 
 constexpr char kDescription[] =
-    "How long a transformer takes to train on a TPU or GPU slice, what it costs, whether it fits, and what holds it "
-    "back.\n"
-    "Answers come from this program itself, or from a server with --server.";
+    "How long a transformer takes to train on a TPU or GPU slice, what that costs, whether it fits, and\n"
+    "what holds it back. Answers come from this program itself, or from a server with --server.";
 
 constexpr char kFooter[] =
-    R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms. Names: any case, - or _.
-Exit status: 0 answered, also when the job does not fit; 1 the arguments cannot be read; 2 the service refused or
-could not be reached.)";
+    R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms.
+Names: any case, - or _. A subcommand's --help has examples.
+Exit status: 0 answered, also when the job does not fit; 1 the arguments cannot be read; 2 the
+service refused the request or could not be reached.)";
 
 constexpr char kCallExamples[] =
-    R"(Reads proto3 JSON with names in either spelling and writes it in lowerCamel. On an error the exit status is 2 and
-standard error has google.rpc.Status in JSON, with every violation.
+    R"(Reads proto3 JSON with names in either spelling and writes it in lowerCamel. On an error the exit
+status is 2 and standard error has google.rpc.Status in JSON, with every violation.
 Examples:
   sliceplan call CatalogService/ListModels
   sliceplan call AnalysisService/DescribeModel --request=request.json
@@ -53,6 +54,11 @@ class HelpFormatter : public CLI::Formatter {
   HelpFormatter() { column_width(kHelpColumn); }
   std::string make_option_desc(const CLI::Option* option) const override {
     return absl::StrJoin(Wrap(option->get_description(), kMaxColumns - kHelpColumn), "\n");
+  }
+  // One empty line between groups, not two.
+  std::string make_group(std::string group, bool positional, std::vector<const CLI::Option*> options) const override {
+    const std::string text = CLI::Formatter::make_group(group, positional, options);
+    return group == "Options" || positional ? text : std::string(absl::StripPrefix(text, "\n"));
   }
 };
 
@@ -99,7 +105,7 @@ class Command {
     root_.formatter(std::make_shared<HelpFormatter>());
     root_.footer(kFooter);
     root_.set_help_flag("-h,--help", "print this help and end");
-    root_.set_version_flag("--version", rpc::EngineVersion());
+    root_.set_version_flag("--version", rpc::EngineVersion(), "print the version and end");
     AddQuestions();
     AddCall();
     AddVersion();
@@ -183,8 +189,12 @@ class Command {
       app = app->get_subcommands().front();
       absl::StrAppend(&program, " ", app->get_name());
     }
-    std::string hint;
-    for (const std::string& extra : root_.remaining(/*recurse=*/true)) {
+    // CLI11 lists what is left over last one first.
+    std::vector<std::string> extras = root_.remaining(/*recurse=*/true);
+    std::reverse(extras.begin(), extras.end());
+    if (extras.empty()) return Misused(program, {error.what()});
+    std::vector<std::string> problems;
+    for (const std::string& extra : extras) {
       std::vector<std::string> known;
       if (absl::StartsWith(extra, "-")) {
         for (const CLI::Option* option : app->get_options()) known.push_back(option->get_name());
@@ -194,10 +204,10 @@ class Command {
         }
       }
       const std::vector<std::string> near = NearNames(extra.substr(0, extra.find('=')), known);
-      if (!near.empty()) absl::StrAppend(&hint, "\n  ", extra, ": did you mean ", absl::StrJoin(near, " or "), "?");
+      const std::string hint = near.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(near, " or "), "?");
+      problems.push_back(absl::StrCat("'", extra, "' is not understood", hint));
     }
-    err_ << program << ": " << error.what() << hint << "\nTry: " << program << " --help\n";
-    return kUsageError;
+    return Misused(program, problems);
   }
 
   int Misused(const std::string& program, const std::vector<std::string>& problems) {

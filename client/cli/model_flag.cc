@@ -62,10 +62,11 @@ void AddModelFlag(Flags& flags, const std::string& name, const std::function<v1:
   flags.Require("model");
 }
 
-std::string ModelLabel(const v1::ModelSpec& model) {
+std::string ModelLabel(const v1::ModelSpec& model, const Flags& flags) {
   if (model.has_preset()) return model.preset();
   if (model.has_architecture() && !model.architecture().name().empty()) return model.architecture().name();
-  return "the given model";
+  const std::string typed = flags.Typed("--model");
+  return typed.empty() || typed == "-" ? "the given model" : typed;
 }
 
 }  // namespace sliceplan::cli

@@ -23,8 +23,8 @@ absl::Status ReadText(const std::string& path, std::istream& in, size_t max_byte
 // Adds the flag for the field `model`, which is required; `name` is "--model", or "model,--model" for a positional one.
 void AddModelFlag(Flags& flags, const std::string& name, const std::function<v1::ModelSpec*()>& model);
 
-// What a reader recognises the model by: the preset, "the config.json given", the architecture's name.
-std::string ModelLabel(const v1::ModelSpec& model);
+// What a reader recognises the model by: the preset, the file, the architecture's name.
+std::string ModelLabel(const v1::ModelSpec& model, const Flags& flags);
 
 }  // namespace sliceplan::cli
 

@@ -110,10 +110,11 @@ void TrainQuestion::AddFlags(Flags& flags) {
   flags.Field("--optimizer-offload", "workload.optimizer_offload", "optimizer state in host memory");
   flags.Field("--activation-offload", "workload.activation_offload", "saved activations in host memory");
   flags.Custom("--precision", "workload.precision", "FORMATS",
-               absl::StrCat("format of the matmuls, fp8, or several: compute=fp8, with parameters=, gradients=, ",
-                            "reduction=, optimizer=, master= behind commas; formats are ",
+               absl::StrCat("format of the matmuls, fp8, or several by name, compute=fp8,gradients=bf16: compute, ",
+                            "parameters, gradients, reduction, optimizer, master; formats are ",
                             AllChoices(*v1::DataType_descriptor())),
                [workload](const std::string& text) { return ReadPrecision(text, workload()->mutable_precision()); });
+  flags.Pairs("--precision", "workload.precision", "");
   flags.Field("--attention", "workload.attention_kernel", "attention kernel; default flash");
   flags.Field("--mask", "workload.attention_mask", "which keys a query sees; default causal");
   flags.Field("--no-causal-skipping", "workload.causal_skipping", "the kernel computes what the mask empties");
@@ -135,7 +136,7 @@ void TrainQuestion::AddFlags(Flags& flags) {
 }
 
 void TrainQuestion::Print(const Flags& flags, Report& report) const {
-  PrintTraining(response_, ModelLabel(request_.model()), flags, report);
+  PrintTraining(response_, ModelLabel(request_.model(), flags), flags, report);
 }
 
 }  // namespace sliceplan::cli

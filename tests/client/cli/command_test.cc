@@ -70,7 +70,7 @@ TEST(CommandTest, SaysWhatItCannotRead) {
   };
   for (const Case& c : {
            Case{{"trian"}, "did you mean train"},
-           Case{{"train", "--modle", "x"}, "or --model"},
+           Case{{"train", "--modle", "x"}, "'--modle' is not understood; did you mean --mode or --model?"},
            Case{{"train"}, "--model is missing"},
            Case{{"train", "--model"}, "--model"},
            Case{{"train", "--model", "m", "--slice", "c", "--format", "xml"}, "--format"},

@@ -285,6 +285,11 @@ TEST(FieldsTest, TurnBackIntoFlags) {
   EXPECT_EQ(flags.ChangeAsFlag("workload.optimizer_offload", "false"), "without --optimizer-offload");
   EXPECT_EQ(flags.ChangeAsFlag("parallelism.sequence_parallel", "false"), "--no-sequence-parallel");
   EXPECT_EQ(flags.ChangeAsFlag("parallelism.ici.tensor", "8"), "--parallelism tensor=8");
+  EXPECT_EQ(flags.ChangeAsFlag("parallelism.dcn.data", "2"), "--parallelism dcn.data=2");
+  EXPECT_EQ(flags.ChangeAsFlag("workload.precision.compute", "DATA_TYPE_FP8"), "--precision compute=fp8");
+  EXPECT_EQ(flags.ChangeAsFlag("parallelism.layers_per_stage", "10"), "parallelism.layers_per_stage = 10");
+  EXPECT_EQ(flags.Typed("--model"), "m");
+  EXPECT_EQ(flags.Typed("--precision"), "");
 }
 
 // A typing error in the table of a subcommand would otherwise show only when the flag is used.

@@ -22,6 +22,7 @@ TEST(TextTest, Numbers) {
   EXPECT_EQ(Significant(105.4), "105");
   EXPECT_EQ(Significant(8192), "8192");
   EXPECT_EQ(Significant(0.001234), "0.00123");
+  EXPECT_EQ(Significant(9.999), "10.0");
   EXPECT_EQ(Significant(0), "0");
   EXPECT_EQ(Short(1657321), "1.66M");
   EXPECT_EQ(Short(15e12), "15.0T");
