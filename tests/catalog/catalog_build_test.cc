@@ -77,7 +77,8 @@ std::string Problem(const std::vector<SourceFile>& overlay) {
 }
 
 TEST(CatalogBuildTest, DerivesWhatASliceLeavesOut) {
-  const v1::SliceRecord& slice = BuildOrDie()->slices()[0];
+  const auto catalog = BuildOrDie();
+  const v1::SliceRecord& slice = catalog->slices()[0];
   EXPECT_EQ(slice.chip_count(), 4 * 4 * 8);
   EXPECT_EQ(slice.tensorcore_count(), 2 * 4 * 4 * 8);
   EXPECT_EQ(slice.host_count(), 32);
