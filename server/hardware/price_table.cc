@@ -1,6 +1,7 @@
 #include "server/hardware/price_table.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -15,10 +16,11 @@ constexpr absl::string_view kEveryRegion = "all";
 constexpr absl::string_view kUnnamedRegion = "unspecified";
 
 // 20260822. A month alone counts as its first day, so that a later day of the same month is newer.
-int DateNumber(absl::string_view as_of) {
-  int number = 0;
+// Digits only: at most ten of them, whatever the text.
+int64_t DateNumber(absl::string_view as_of) {
+  int64_t number = 0;
   for (char c : as_of.substr(0, 10)) {
-    if (c != '-') number = number * 10 + (c - '0');
+    if (c >= '0' && c <= '9') number = number * 10 + (c - '0');
   }
   return as_of.size() == 7 ? number * 100 + 1 : number;
 }
@@ -139,7 +141,7 @@ absl::Span<const PriceRow> PriceTable::RowsOf(absl::string_view accelerator) con
 
 PriceAnswer PriceTable::Resolve(const PriceQuery& query) const {
   const absl::Span<const PriceRow> rows = RowsOf(query.accelerator);
-  const int limit = query.as_of.empty() ? 0 : DateNumber(query.as_of);
+  const int64_t limit = query.as_of.empty() ? 0 : DateNumber(query.as_of);
   const auto is_old_enough = [limit](const PriceRow& row) { return limit == 0 || DateNumber(row.as_of) <= limit; };
   // Rows of one offer stand together, oldest first, so the last that is old enough is the newest.
   const auto is_newest = [&](size_t i) {
