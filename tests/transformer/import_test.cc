@@ -1,7 +1,7 @@
 // What an import refuses, assumes and says. The counts themselves are in published_models_test.cc.
 #include "server/transformer/hugging_face/import.h"
 
-#include <algorithm>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -346,13 +346,14 @@ TEST(ImportTest, PatternsBecomeGroups) {
   EXPECT_EQ(deepseek.layer_groups[1].repeat_count, 58);
 }
 
-// Cutting a valid text anywhere, or turning any byte into another, must end in a model or in violations.
+// Cutting a valid text, or turning a byte into another, must end in a model or in violations. The fuzzer tries the rest.
 TEST(ImportTest, DamagedTextsNeverEscape) {
   for (const char* name :
        {"google/gemma-4-26B-A4B", "deepseek-ai/DeepSeek-V4-Flash", "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B",
         "llm-foundry mpt-30b benchmark", "openai/gpt-oss-20b"}) {
     const std::string& text = ModelNamed(name).config_text;
-    for (size_t i = 0; i < text.size(); ++i) {
+    constexpr size_t kStep = 7;
+    for (size_t i = 0; i < text.size(); i += kStep) {
       const ImportResult cut = ImportHuggingFaceConfig(absl::string_view(text).substr(0, i));
       EXPECT_FALSE(cut.model.has_value());
       EXPECT_FALSE(cut.violations.empty());
@@ -367,9 +368,11 @@ TEST(ImportTest, DamagedTextsNeverEscape) {
   }
 }
 
-// Every value of every config replaced by every kind of JSON value.
+// Every value of one config of each family replaced by every kind of JSON value.
 TEST(ImportTest, WrongTypesEverywhere) {
+  std::set<std::string> seen;
   for (const ModelRow& row : AllModels()) {
+    if (!seen.insert(row.row.at("family")).second) continue;
     const nlohmann::json config = row.row.at("hf_config");
     const nlohmann::json flat = config.flatten();
     if (flat.size() > 400) continue;  // one row holds 800 values of the same shape
