@@ -14,7 +14,7 @@ class ArenaAllocator : public grpc::MessageAllocator<Request, Response> {
 
  private:
   // Holds most requests and replies without another allocation.
-  static constexpr size_t kFirstBlockBytes = 8 << 10;
+  static constexpr size_t kFirstBlockBytes = 12 << 10;
 
   class Holder : public grpc::MessageHolder<Request, Response> {
    public:
