@@ -10,8 +10,14 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # on every processor.
 add_compile_options(-ffp-contract=off)
 
+# Compiling takes most of CI's time, and neither of these two would run long enough to pay for optimizing: the bodies of
+# tests, and, under sanitizers, generated code, which is not ours to check either.
+set(SLICEPLAN_TEST_BODY_OPTIONS -O0)
+set(SLICEPLAN_GENERATED_CODE_OPTIONS "")
+
 if(SLICEPLAN_SANITIZE)
   set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+  set(SLICEPLAN_GENERATED_CODE_OPTIONS -O0 -fno-sanitize=all)
   add_compile_options(${sanitizers} -fno-omit-frame-pointer -g1)
   add_link_options(${sanitizers})
 endif()

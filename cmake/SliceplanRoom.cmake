@@ -26,6 +26,7 @@ function(sliceplan_test)
   find_package(GTest CONFIG REQUIRED)
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${ARG_NAME} PRIVATE ${SLICEPLAN_TEST_BODY_OPTIONS})
   target_compile_definitions(${ARG_NAME} PRIVATE SLICEPLAN_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data")
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main sliceplan_warnings)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -62,13 +63,6 @@ function(sliceplan_fuzzer)
   target_link_options(${ARG_NAME} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
 endfunction()
-
-# Adds a directory that has a CMakeLists.txt.
-macro(sliceplan_add_if_present directory)
-  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/CMakeLists.txt)
-    add_subdirectory(${directory})
-  endif()
-endmacro()
 
 # Refuses misspelt keywords and missing ones.
 macro(sliceplan_check_arguments function)

@@ -14,7 +14,7 @@ import time
 import summary
 
 REPOSITORY = summary.REPOSITORY
-FUZZ_SECONDS = "20"
+FUZZ_SECONDS = "60"
 
 # Name, command, and the step without which it makes no sense. Cheap checks first.
 STEPS = (

@@ -298,10 +298,10 @@ absl::Status CheckNode(const Node& node, absl::FunctionRef<absl::StatusOr<FieldT
   if (node.op == Operator::kHas && node.is_any) return absl::OkStatus();
   const bool is_order = node.op != Operator::kEqual && node.op != Operator::kNotEqual && node.op != Operator::kHas;
   if (*type == FieldType::kBool && (!node.boolean.has_value() || is_order)) {
-    return absl::InvalidArgumentError(absl::StrCat("filter: ", node.field, " is true or false"));
+    return absl::InvalidArgumentError(absl::StrCat("", node.field, " is true or false"));
   }
   if (*type == FieldType::kNumber && !node.number.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("filter: ", node.field, " is a number, without quotes"));
+    return absl::InvalidArgumentError(absl::StrCat("", node.field, " is a number, without quotes"));
   }
   return absl::OkStatus();
 }
@@ -316,7 +316,7 @@ Filter::~Filter() = default;
 absl::StatusOr<Filter> Filter::Parse(absl::string_view text) {
   Filter filter;
   if (text.size() > kMaxFilterLength) {
-    return absl::InvalidArgumentError(absl::StrCat("filter: longer than ", kMaxFilterLength, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("longer than ", kMaxFilterLength, " bytes"));
   }
   if (absl::StripAsciiWhitespace(text).empty()) return filter;
   absl::StatusOr<NodePointer> root = Parser(text).Parse();

@@ -34,7 +34,7 @@ absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path)
   const Descriptor* descriptor = &root;
   absl::string_view rest = path;
   if (absl::EndsWith(path, "."))
-    return absl::InvalidArgumentError(absl::StrCat("filter: there is no name after ", path));
+    return absl::InvalidArgumentError(absl::StrCat("there is no name after ", path));
   while (true) {
     const absl::string_view segment = TakeSegment(rest);
     const FieldDescriptor* field = FindField(*descriptor, segment);
@@ -42,16 +42,16 @@ absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path)
       std::vector<absl::string_view> names;
       for (int i = 0; i < descriptor->field_count(); ++i) names.push_back(descriptor->field(i)->name());
       const std::string hint = DidYouMean(NearNames(segment, names));
-      return absl::InvalidArgumentError(absl::StrCat("filter: ", path, ": there is no field \"", segment, "\"", hint));
+      return absl::InvalidArgumentError(absl::StrCat("", path, ": there is no field \"", segment, "\"", hint));
     }
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (rest.empty())
-        return absl::InvalidArgumentError(absl::StrCat("filter: ", path, " has fields of its own; name one of them"));
+        return absl::InvalidArgumentError(absl::StrCat("", path, " has fields of its own; name one of them"));
       descriptor = field->message_type();
       continue;
     }
     if (!rest.empty())
-      return absl::InvalidArgumentError(absl::StrCat("filter: ", path, ": ", segment, " has no fields"));
+      return absl::InvalidArgumentError(absl::StrCat("", path, ": ", segment, " has no fields"));
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_BOOL: return FieldType::kBool;
       case FieldDescriptor::CPPTYPE_STRING:

@@ -68,7 +68,19 @@ class CallLog : public experimental::Interceptor {
   }
 
  private:
-  void WriteLine(const grpc::Status& status, const std::multimap<std::string, std::string>* trailers) const {
+  // gRPC answers UNIMPLEMENTED, without a word, to a call that ended before its request was read. Nobody receives that
+  // status: the caller has its own.
+  static grpc::Status AsTheCallerSawIt(const grpc::Status& status, const grpc::ServerContextBase& context) {
+    if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED || !status.error_message().empty()) return status;
+    if (context.deadline() <= std::chrono::system_clock::now()) {
+      return {grpc::StatusCode::DEADLINE_EXCEEDED, "the deadline passed before the request was read"};
+    }
+    if (context.IsCancelled()) return {grpc::StatusCode::CANCELLED, "the caller left before the request was read"};
+    return status;
+  }
+
+  void WriteLine(const grpc::Status& sent, const std::multimap<std::string, std::string>* trailers) const {
+    const grpc::Status status = AsTheCallerSawIt(sent, *info_.server_context());
     const absl::string_view method = absl::StripPrefix(info_.method(), "/");
     // Probes and tools: clients ask for the newest reflection first and fall back by themselves.
     const bool background =

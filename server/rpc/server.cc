@@ -118,6 +118,7 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   ApplyLimits(options, builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeCallLog(log));
+  interceptors.push_back(open_watches_.MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (const auto& service : services_) builder.RegisterService(service.get());
   const bool v6 = absl::StrContains(options.address, ":");
@@ -135,6 +136,7 @@ Server::~Server() { Shutdown(absl::ZeroDuration()); }
 void Server::BeginDrain() { server_->GetHealthCheckService()->Shutdown(); }
 
 void Server::Shutdown(absl::Duration grace) {
+  open_watches_.EndAll();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(grace));
   pool_.Stop();
 }

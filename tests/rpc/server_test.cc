@@ -496,6 +496,33 @@ TEST(ServerDrainTest, HealthGoesFirstAndCallsGoOn) {
       v1::CatalogService::NewStub(running.channel())->ListPrices(&context, v1::ListPricesRequest(), &response).ok());
 }
 
+TEST(ServerDrainTest, OpenHealthWatchesDoNotHoldTheEnd) {
+  Running running;
+  grpc::GenericStub stub(running.channel());
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  SetDeadline(context, 60);
+  const auto watch = stub.PrepareCall(&context, "/grpc.health.v1.Health/Watch", &queue);
+  // Each operation ends before the next begins; the answer is whether it worked.
+  const auto step = [&queue](const auto& begin) {
+    void* tag = nullptr;
+    bool worked = false;
+    begin(&tag);
+    return queue.Next(&tag, &worked) && worked;
+  };
+  ASSERT_TRUE(step([&](void* tag) { watch->StartCall(tag); }));
+  const grpc::Slice no_bytes;  // the request without fields: the whole server
+  ASSERT_TRUE(step([&](void* tag) { watch->Write(grpc::ByteBuffer(&no_bytes, 1), tag); }));
+  ASSERT_TRUE(step([&](void* tag) { watch->WritesDone(tag); }));
+  grpc::ByteBuffer serving;
+  ASSERT_TRUE(step([&](void* tag) { watch->Read(&serving, tag); }));
+
+  running.server().Shutdown(absl::Hours(1));
+  grpc::Status status;
+  ASSERT_TRUE(step([&](void* tag) { watch->Finish(&status, tag); }));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+}
+
 TEST(ServerDrainTest, RunningCallsEndWithinTheGrace) {
   std::promise<void> entered;
   std::promise<void> open;

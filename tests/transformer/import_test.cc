@@ -346,7 +346,8 @@ TEST(ImportTest, PatternsBecomeGroups) {
   EXPECT_EQ(deepseek.layer_groups[1].repeat_count, 58);
 }
 
-// Cutting a valid text, or turning a byte into another, must end in a model or in violations. The fuzzer tries the rest.
+// Cutting a valid text, or turning a byte into another, must end in a model or in violations. The fuzzer tries the
+// rest.
 TEST(ImportTest, DamagedTextsNeverEscape) {
   for (const char* name :
        {"google/gemma-4-26B-A4B", "deepseek-ai/DeepSeek-V4-Flash", "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B",

@@ -35,11 +35,15 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-// Runs `sliceplan <arguments>` through a shell.
+// Runs `sliceplan <arguments>` through a shell in the directory of examples: lines break where a checkout's path does
+// not move them.
 Finished RunProgram(const std::string& arguments) {
   const std::string errors = absl::StrCat(testing::TempDir(), "/sliceplan_binary_test.", getpid(), ".err");
   Finished run;
-  FILE* const pipe = popen(absl::StrCat("\"" SLICEPLAN_COMMAND "\" ", arguments, " 2>\"", errors, "\"").c_str(), "r");
+  FILE* const pipe = popen(
+      absl::StrCat("cd \"" SLICEPLAN_EXAMPLES_DIR "\" && \"" SLICEPLAN_COMMAND "\" ", arguments, " 2>\"", errors, "\"")
+          .c_str(),
+      "r");
   if (pipe == nullptr) return run;
   std::array<char, 4096> buffer;
   for (size_t read = 0; (read = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) run.out.append(buffer.data(), read);
@@ -51,8 +55,8 @@ Finished RunProgram(const std::string& arguments) {
 }
 
 constexpr char kExample[] =
-    "train --model " SLICEPLAN_EXAMPLES_DIR
-    "/llama-3-70b/config.json --slice tpu-v5p:16x16x16 --slices 2 --batch-tokens 4M --sequence 4096 --tokens 15T"
+    "train --model llama-3-70b/config.json --slice tpu-v5p:16x16x16 --slices 2 --batch-tokens 4M --sequence 4096 "
+    "--tokens 15T"
     " --parallelism fsdp=512,context=2,tensor=4,dcn.data=2";
 
 TEST(BinaryTest, AnswersTheExampleOfMakeRun) {
