@@ -33,8 +33,7 @@ absl::string_view TakeSegment(absl::string_view& path) {
 absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path) {
   const Descriptor* descriptor = &root;
   absl::string_view rest = path;
-  if (absl::EndsWith(path, "."))
-    return absl::InvalidArgumentError(absl::StrCat("there is no name after ", path));
+  if (absl::EndsWith(path, ".")) return absl::InvalidArgumentError(absl::StrCat("there is no name after ", path));
   while (true) {
     const absl::string_view segment = TakeSegment(rest);
     const FieldDescriptor* field = FindField(*descriptor, segment);
@@ -50,8 +49,7 @@ absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path)
       descriptor = field->message_type();
       continue;
     }
-    if (!rest.empty())
-      return absl::InvalidArgumentError(absl::StrCat("", path, ": ", segment, " has no fields"));
+    if (!rest.empty()) return absl::InvalidArgumentError(absl::StrCat("", path, ": ", segment, " has no fields"));
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_BOOL: return FieldType::kBool;
       case FieldDescriptor::CPPTYPE_STRING:

@@ -51,7 +51,7 @@ hardware::Violation MicrobatchesNotDivisible(int64_t sequences, int64_t microbat
 
 // Sentences about a legal plan. Nothing is said of what is even.
 void DescribeUnevenness(const ModelDivisors& divisors, const hardware::Slice& slice, const TrainingWorkload& workload,
-                        const Parallelism& parallelism, std::vector<std::string>& notes,
+                        const Parallelism& parallelism, std::vector<std::string>& sentences,
                         std::vector<Padding>* paddings);
 
 }  // namespace sliceplan::planner

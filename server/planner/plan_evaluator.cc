@@ -172,7 +172,7 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
     // More accumulation only pays where it saves recompute or makes the job fit.
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
     if (best.fits && best.plan.gradient_accumulation < accumulation) break;
-    if (accumulation > sequences / 2 || sequences % (accumulation * 2) != 0) break;
+    if (accumulation > sequences / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
     accumulation *= 2;
   }
   if (best.mappings == nullptr) return absl::InvalidArgumentError("the batch does not divide over the plan");

@@ -87,7 +87,8 @@ std::string NumberWords(double value) {
   if (magnitude >= 100) return CountWords(std::llround(value));
   int decimals = 2;
   double scale = 100;
-  for (double rest = magnitude; rest < 1; rest *= 10) {
+  // One more digit for each zero behind the point.
+  while (magnitude * scale < 100) {
     ++decimals;
     scale *= 10;
   }

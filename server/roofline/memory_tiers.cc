@@ -32,7 +32,7 @@ std::optional<double> TierBytesPerSecond(const AcceleratorSpec& accelerator, Mem
     case MemoryTier::kHbm: return accelerator.hbm_bytes_per_second;
     case MemoryTier::kPcie: return accelerator.pcie_bytes_per_second;
     case MemoryTier::kIciLink: return accelerator.ici_link_bytes_per_second;
-    case MemoryTier::kIciAxis: return Times(accelerator.ici_link_bytes_per_second, /*directions=*/2);
+    case MemoryTier::kIciAxis: return Times(accelerator.ici_link_bytes_per_second, /*factor=*/2);
     case MemoryTier::kScaleUp: return accelerator.scale_up_bytes_per_second;
     case MemoryTier::kScaleOut: return accelerator.network_bytes_per_second;
     case MemoryTier::kDcn: return accelerator.dcn_bytes_per_second;
