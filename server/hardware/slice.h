@@ -3,6 +3,7 @@
 #define SLICEPLAN_SERVER_HARDWARE_SLICE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Slice {
   std::string machine_type;
   int32_t host_count = 0;  // of one slice; 0 when unknown
   int32_t chips_per_host = 0;
+  std::optional<int64_t> host_memory_bytes;  // of one host
   bool listed = false;      // the catalog lists it; otherwise it follows from its generation's rule
   bool schedulable = true;  // sold as one slice
 

@@ -17,11 +17,13 @@ double ChipHours(int64_t chip_count, double seconds) {
 }
 
 Cost CostOf(double usd_per_chip_hour, int64_t paid_chip_count, double step_seconds, double tokens_per_step,
-            std::optional<double> total_seconds) {
+            std::optional<double> goodput_ratio, std::optional<double> total_seconds) {
   Cost cost;
   cost.usd_per_chip_hour = usd_per_chip_hour;
   cost.usd_per_step = usd_per_chip_hour * ChipHours(paid_chip_count, step_seconds);
-  cost.usd_per_million_tokens = cost.usd_per_step / tokens_per_step * kTokensPerMillion;
+  if (goodput_ratio) {
+    cost.usd_per_million_tokens = cost.usd_per_step / tokens_per_step * kTokensPerMillion / *goodput_ratio;
+  }
   if (total_seconds) cost.total_usd = usd_per_chip_hour * ChipHours(paid_chip_count, *total_seconds);
   return cost;
 }

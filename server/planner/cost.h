@@ -14,10 +14,11 @@ namespace sliceplan::planner {
 
 double ChipHours(int64_t chip_count, double seconds);
 
-// `paid_chip_count` includes idle chips. Step and tokens are priced without interruptions; the total is what
-// `total_seconds` of all chips cost, so pass the wall time where failures are known. tokens_per_step > 0.
+// `paid_chip_count` includes idle chips. A step is priced without interruptions; a token with them, by
+// `goodput_ratio`, unset where nothing is left; the total is what `total_seconds` of all chips cost, so pass the wall
+// time. tokens_per_step > 0.
 Cost CostOf(double usd_per_chip_hour, int64_t paid_chip_count, double step_seconds, double tokens_per_step,
-            std::optional<double> total_seconds);
+            std::optional<double> goodput_ratio, std::optional<double> total_seconds);
 
 // Energy of the chips alone, without hosts, network and cooling, at their mean power under load or, where only that is
 // public, at their thermal design power; `assumptions` says which. Unset when neither is public.

@@ -10,6 +10,7 @@
 #include "server/planner/closed_form.h"
 #include "server/planner/cost.h"
 #include "server/planner/goodput.h"
+#include "server/planner/host_memory.h"
 #include "server/planner/legality.h"
 #include "server/planner/pipeline_schedule.h"
 #include "server/planner/plan_evaluator.h"
@@ -37,15 +38,17 @@ constexpr size_t kFinalists = 8;
 // Every constant of the chip that any training question needs; network figures are checked when a plan needs them.
 void CheckAccelerator(const TrainingJob& job, std::vector<Violation>& violations) {
   const hardware::AcceleratorSpec& chip = job.slice.accelerator;
+  const absl::string_view spec = job.slice.accelerator_id.empty() ? "slice.custom." : "slice.override.";
   const auto require = [&](bool known, absl::string_view field, absl::string_view what) {
     if (known) return;
-    violations.push_back({absl::StrCat("slice.override.", field),
+    violations.push_back({absl::StrCat(spec, field),
                           absl::StrCat("the ", what, " of ", chip.name.empty() ? "this chip" : chip.name,
                                        " is not public; set it to plan with it"),
                           "ACCELERATOR_FIGURE_UNKNOWN", Violation::Kind::kInvalid});
   };
   const hardware::DataType compute = job.workload.precision.compute;
-  require(chip.MatmulRate(compute).value_or(0) > 0, "bf16_flops_per_second",
+  require(chip.MatmulRate(compute).value_or(0) > 0,
+          compute == hardware::DataType::kFp32 ? "fp32_flops_per_second" : "bf16_flops_per_second",
           absl::StrCat("matmul rate in ", hardware::DataTypeName(compute)));
   require(chip.hbm_bytes_per_second.value_or(0) > 0, "hbm_bytes_per_second", "HBM bandwidth");
   require(chip.AllocatableBytes().value_or(0) > 0, "hbm_bytes", "HBM capacity");
@@ -198,13 +201,26 @@ void SetRun(const TrainingJob& job, TrainingEstimate& estimate) {
   }
   estimate.goodput =
       GoodputOf(job.reliability, estimate.chip_count, step, estimate.time_to_train_seconds, estimate.warnings);
-  const std::optional<double> total_seconds =
-      estimate.goodput.wall_seconds ? estimate.goodput.wall_seconds : estimate.time_to_train_seconds;
+  // Unset for a job that does not finish: it has no total.
+  const std::optional<double> total_seconds = estimate.goodput.wall_seconds;
   if (total_seconds) estimate.chip_hours = ChipHours(estimate.chip_count, *total_seconds);
   if (job.usd_per_chip_hour) {
-    estimate.cost = CostOf(*job.usd_per_chip_hour, estimate.chip_count, step, estimate.tokens_per_step, total_seconds);
+    const std::optional<double> useful =
+        estimate.goodput.finishes ? std::optional<double>(estimate.goodput.ratio) : std::nullopt;
+    estimate.cost =
+        CostOf(*job.usd_per_chip_hour, estimate.chip_count, step, estimate.tokens_per_step, useful, total_seconds);
   }
   estimate.energy = EnergyOf(job.slice.accelerator, estimate.chip_count, step, total_seconds, estimate.assumptions);
+}
+
+// A step as long as its FLOPs at the assumed rate is those FLOPs: a third forward, the rest backward.
+std::vector<BreakdownEntry> AssumedBreakdown(double seconds) {
+  BreakdownEntry forward;
+  forward.seconds = seconds / 3;
+  BreakdownEntry backward = forward;
+  backward.phase = Phase::kBackward;
+  backward.seconds = seconds - forward.seconds;
+  return {backward, forward};
 }
 
 void ApplyAssumedMfu(const TrainingJob& job, TrainingEstimate& estimate) {
@@ -217,25 +233,37 @@ void ApplyAssumedMfu(const TrainingJob& job, TrainingEstimate& estimate) {
   time.p05_seconds.reset();
   time.p95_seconds.reset();
   time.assumed = true;
-  estimate.breakdown.clear();
+  estimate.breakdown = AssumedBreakdown(time.expected_seconds);
   estimate.assumptions.push_back(
       absl::StrCat("assumed_mfu_ratio ", NumberWords(*job.assumed_mfu_ratio),
                    ": step time is 6 x active parameters x tokens / (chips x peak x this), attention not counted"));
 }
 
 void SetOutcome(const TrainingJob& job, const EvaluatedPlan& evaluated, TrainingEstimate& estimate) {
-  const std::optional<double> wall =
-      estimate.goodput.wall_seconds ? estimate.goodput.wall_seconds : estimate.time_to_train_seconds;
   if (!evaluated.fits) {
     estimate.outcome = Outcome::kOutOfMemory;
     estimate.shortfall_amount = static_cast<double>(-estimate.memory.headroom_bytes);
-  } else if (job.deadline_seconds && wall && *wall > *job.deadline_seconds) {
+    return;
+  }
+  if (const int64_t host = HostShortfallBytes(estimate.memory); host > 0) {
+    estimate.outcome = Outcome::kOutOfMemory;
+    estimate.shortfall_amount = static_cast<double>(host);
+    return;
+  }
+  if (!estimate.time_to_train_seconds) return;
+  // A job that does not finish meets no limit.
+  const bool finishes = estimate.goodput.finishes;
+  const double seconds = NeededSeconds(estimate.goodput, *estimate.time_to_train_seconds);
+  if (job.deadline_seconds && (!finishes || seconds > *job.deadline_seconds)) {
     estimate.outcome = Outcome::kMissesDeadline;
-    estimate.shortfall_amount = *wall - *job.deadline_seconds;
-  } else if (job.budget_usd && estimate.cost && estimate.cost->total_usd &&
-             *estimate.cost->total_usd > *job.budget_usd) {
+    estimate.shortfall_amount = std::max(0.0, seconds - *job.deadline_seconds);
+    return;
+  }
+  if (!job.budget_usd || !estimate.cost) return;
+  const double usd = estimate.cost->usd_per_chip_hour * ChipHours(estimate.chip_count, seconds);
+  if (!finishes || usd > *job.budget_usd) {
     estimate.outcome = Outcome::kOverBudget;
-    estimate.shortfall_amount = *estimate.cost->total_usd - *job.budget_usd;
+    estimate.shortfall_amount = std::max(0.0, usd - *job.budget_usd);
   }
 }
 
@@ -305,9 +333,11 @@ void FillEstimate(const TrainingJob& job, const EvaluatedPlan& evaluated, PlanEv
   evaluator.Recount(evaluated);
   SetPlan(job, evaluated, evaluator.stages(), estimate);
   estimate.memory = evaluated.memory;
+  SetHostMemory(job, evaluated.plan, evaluator.load(), evaluator.stages(), estimate.memory);
   if (evaluator.stages().stage_count > 1) {
     for (int32_t stage = 0; stage < evaluator.stages().stage_count; ++stage) {
       estimate.stage_memory.push_back(StageMemory(job, evaluated.plan, evaluator.load(), evaluator.stages(), stage));
+      SetHostMemory(job, evaluated.plan, evaluator.load(), evaluator.stages(), estimate.stage_memory.back());
     }
   }
   SetFlops(job, evaluated, evaluator.load(), evaluator.stages(), estimate);
@@ -447,9 +477,7 @@ TrainingAnswer EstimateTraining(const TrainingJob& job, MappingCache& mappings,
         const TrainingAnswer tried = EstimateWithoutFix(changed, mappings, cancelled);
         if (!tried.violations.empty() || tried.cancelled) return std::nullopt;
         const TrainingEstimate& estimate = tried.estimate;
-        const std::optional<double> wall =
-            estimate.goodput.wall_seconds ? estimate.goodput.wall_seconds : estimate.time_to_train_seconds;
-        return Trial{estimate.outcome, estimate.step_time.expected_seconds, wall.value_or(0)};
+        return Trial{estimate.outcome, estimate.step_time.expected_seconds, estimate.goodput.wall_seconds.value_or(0)};
       });
   return answer;
 }

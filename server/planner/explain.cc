@@ -103,6 +103,19 @@ std::string PlanWords(const TrainingJob& job) {
       CountWords(static_cast<int64_t>(job.model->layer_kind.size())), " layers of this model.");
 }
 
+std::string HostWords(const TrainingEstimate& estimate) {
+  const MemoryUse& memory = estimate.memory;
+  return absl::StrCat("What is offloaded takes ", BytesWords(static_cast<double>(memory.host_bytes)),
+                      " of the host's memory per chip, and a chip's share of it is ",
+                      BytesWords(static_cast<double>(memory.host_capacity_bytes)), ": ",
+                      BytesWords(estimate.shortfall_amount), " too little.");
+}
+
+std::string NeverWords(const TrainingEstimate& estimate, absl::string_view limit, absl::string_view amount) {
+  return absl::StrCat("Training never finishes, so it meets no ", limit, ", not even ", amount, ": ",
+                      NumberWords(estimate.goodput.failures_per_day), " interruptions a day leave no time for it.");
+}
+
 }  // namespace
 
 absl::string_view ResourceWords(StepResource resource) {
@@ -136,6 +149,11 @@ double NeededTokensPerChip(const TrainingEstimate& estimate) {
 std::string ExplainBottleneck(const TrainingJob& job, const TrainingEstimate& estimate) {
   const Bottleneck& bottleneck = estimate.bottleneck;
   if (bottleneck.share_ratio <= 0) return "";
+  if (estimate.step_time.assumed) {
+    return absl::StrCat("The step time is assumed, ", PercentWords(estimate.mfu_ratio),
+                        " of the peak, so what holds it back is not; by the roofline ",
+                        ResourceWords(bottleneck.resource), " would.");
+  }
   const std::string tokens = TokensWords(job, estimate);
   const absl::string_view bound = BoundWords(bottleneck.resource);
   // Tokens come first where they are the reason.
@@ -159,12 +177,14 @@ std::string DescribeShortfall(const TrainingJob& job, const TrainingEstimate& es
   const double budget = job.budget_usd.value_or(0);
   switch (estimate.outcome) {
     case Outcome::kFeasible: return "";
-    case Outcome::kOutOfMemory: return MemoryWords(estimate);
+    case Outcome::kOutOfMemory: return estimate.memory.headroom_bytes < 0 ? MemoryWords(estimate) : HostWords(estimate);
     case Outcome::kMissesDeadline:
+      if (!estimate.goodput.finishes) return NeverWords(estimate, "deadline", SecondsWords(deadline));
       return absl::StrCat("Training takes ", SecondsWords(deadline + estimate.shortfall_amount), ", ",
                           SecondsWords(estimate.shortfall_amount), " longer than the deadline of ",
                           SecondsWords(deadline), " allows.");
     case Outcome::kOverBudget:
+      if (!estimate.goodput.finishes) return NeverWords(estimate, "budget", UsdWords(budget));
       return absl::StrCat("Training costs ", UsdWords(budget + estimate.shortfall_amount), ", ",
                           UsdWords(estimate.shortfall_amount), " more than the budget of ", UsdWords(budget), ".");
     case Outcome::kNoLegalPlan: return PlanWords(job);

@@ -12,6 +12,8 @@ namespace {
 
 // Below, a job is told that it does not finish rather than given a wall time of ages.
 constexpr double kHopelessRatio = 1e-6;
+// Keeps the time that a hopeless job would need finite.
+constexpr double kLeastRatio = 1e-12;
 // Below, the reply warns.
 constexpr double kPoorRatio = 0.5;
 // Below, s / (e^s - 1) is 1 - s / 2 to all digits that matter.
@@ -50,8 +52,7 @@ double GoodputRatio(double interval_seconds, double write_seconds, double restar
 }
 
 Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double step_seconds,
-                  std::optional<double> time_to_train_seconds, std::vector<std::string>& warnings,
-                  std::optional<double> checkpoint_interval_seconds) {
+                  std::optional<double> time_to_train_seconds, std::vector<std::string>& warnings) {
   Goodput goodput;
   const double rate = InterruptionsPerSecond(reliability, chip_count);
   if (rate <= 0) {
@@ -64,10 +65,12 @@ Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double ste
     return std::max(time_to_train_seconds ? std::min(seconds, *time_to_train_seconds) : seconds, step_seconds);
   };
   const double optimum = possible(OptimalCheckpointInterval(write, 1 / rate));
-  const double interval = checkpoint_interval_seconds ? possible(*checkpoint_interval_seconds) : optimum;
+  const std::optional<double>& asked = reliability.checkpoint_interval_seconds;
+  const double interval = asked ? possible(*asked) : optimum;
 
   goodput.ratio = GoodputRatio(interval, write, restart, rate);
   goodput.optimal_checkpoint_interval_seconds = optimum;
+  goodput.checkpoint_interval_seconds = interval;
   goodput.failures_per_day = kSecondsPerDay * rate;
   goodput.checkpoint_seconds_per_day = kSecondsPerDay * goodput.ratio * write / interval;
   goodput.restart_seconds_per_day = kSecondsPerDay * -std::expm1(-restart * rate);
@@ -75,6 +78,7 @@ Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double ste
       kSecondsPerDay * std::exp(-restart * rate) * (1 - SuccessShare((interval + write) * rate));
 
   if (goodput.ratio < kHopelessRatio) {
+    goodput.finishes = false;
     warnings.push_back(absl::StrCat("Interruptions every ", SecondsWords(1 / rate),
                                     " leave no time to train: a step takes ", SecondsWords(step_seconds),
                                     ", a checkpoint ", SecondsWords(write), " and a restart ", SecondsWords(restart),
@@ -87,6 +91,10 @@ Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double ste
                                     PercentWords(goodput.ratio), " of the time for training."));
   }
   return goodput;
+}
+
+double NeededSeconds(const Goodput& goodput, double time_to_train_seconds) {
+  return time_to_train_seconds / std::max(goodput.ratio, kLeastRatio);
 }
 
 }  // namespace sliceplan::planner

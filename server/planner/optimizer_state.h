@@ -29,6 +29,16 @@ constexpr double MasterBytes(const TrainingPrecision& precision) {
   return precision.master_weights ? hardware::BytesPerElement(*precision.master_weights) : 0;
 }
 
+// Optimizer state in bytes per parameter. Muon is for matrices between layers: the embedding and the head keep AdamW's
+// two moments (Jordan 2024).
+constexpr double MatrixStateBytes(const TrainingWorkload& workload) {
+  return MomentBytes(workload.optimizer, workload.precision.optimizer_state) + MasterBytes(workload.precision);
+}
+constexpr double TableStateBytes(const TrainingWorkload& workload) {
+  const Optimizer optimizer = workload.optimizer == Optimizer::kMuon ? Optimizer::kAdamw : workload.optimizer;
+  return MomentBytes(optimizer, workload.precision.optimizer_state) + MasterBytes(workload.precision);
+}
+
 // Bytes read and written by one update: the gradient once, everything else in and out.
 constexpr double UpdateBytes(const TrainingWorkload& workload) {
   const TrainingPrecision& precision = workload.precision;

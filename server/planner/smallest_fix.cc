@@ -100,6 +100,18 @@ bool OffloadActivations(Change& change) {
   return true;
 }
 
+// For a host that holds less than is offloaded to it.
+bool KeepOffHost(Change& change) {
+  TrainingWorkload& workload = change.job.workload;
+  if (!workload.optimizer_offload && !workload.activation_offload) return false;
+  if (workload.optimizer_offload) SetField(change, "workload.optimizer_offload", "false");
+  if (workload.activation_offload) SetField(change, "workload.activation_offload", "false");
+  workload.optimizer_offload = workload.activation_offload = false;
+  Say(change, "nothing offloaded to the host");
+  Code(change, "NO_OFFLOAD");
+  return true;
+}
+
 bool UseZeroStage(Change& change, ZeroStage stage) {
   Parallelism& parallelism = *change.job.parallelism;
   if (Degree(parallelism, LogicalAxis::kData) < 2 || parallelism.data_zero_stage >= stage) return false;
@@ -234,6 +246,7 @@ void TrySingles(const TrainingWorkload& workload, Finder& finder) {
   finder.TryOne([](Change& change) { return ShardSequence(change); });
   finder.TryOne([](Change& change) { return OffloadOptimizer(change); });
   finder.TryOne([](Change& change) { return OffloadActivations(change); });
+  finder.TryOne([](Change& change) { return KeepOffHost(change); });
 }
 
 // What frees most, one after the other.
@@ -378,7 +391,8 @@ std::optional<Fix> SmallestFix(const TrainingJob& job, const TrainingEstimate& e
   }
   if (!finder.found()) TryOtherPlans(job, finder);
   if (!finder.found() && !finder.has_plan()) TryBatches(job, finder);
-  if (!finder.found() && estimate.outcome != Outcome::kOverBudget) TrySlices(job, finder);
+  // A job that never finishes fails more often on more chips.
+  if (!finder.found() && estimate.outcome != Outcome::kOverBudget && estimate.goodput.finishes) TrySlices(job, finder);
   if (!finder.found()) TryFewerTokens(job, estimate, finder);
   return finder.Finish();
 }

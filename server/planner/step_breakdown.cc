@@ -71,7 +71,7 @@ void AddExpectedLayer(Parts& parts, const LayerLoad& load, const LayerTime& time
   AddPhases(parts, group, Component::kAttentionScores, StepResource::kMatrixUnit, time.attention, count);
   parts.Add(group, Component::kOther, StepResource::kHbm, Phase::kForward, count * time.gathered_weights_seconds,
             LogicalAxis::kFsdp);
-  parts.Add(group, Component::kOther, StepResource::kHost, Phase::kSchedule, count * time.launch_seconds);
+  parts.Add(group, Component::kOther, StepResource::kHost, Phase::kHost, count * time.launch_seconds);
   parts.Add(group, Component::kOther, ResourceOf(laws.tensor_gather.slowest_tier), Phase::kBackward,
             count * time.tensor_exposed_seconds, LogicalAxis::kTensor);
   parts.Add(group, Component::kAttentionScores, ResourceOf(laws.context_gather.slowest_tier), Phase::kBackward,
@@ -117,19 +117,20 @@ std::vector<BreakdownEntry> Breakdown(const TrainingJob& job, const StepPlan& pl
       parts.Add(-1, Component::kOutputHead, StepResource::kHbm, Phase::kBackward,
                 microbatches * details.logits_seconds);
     }
-    parts.Add(-1, Component::kOther, StepResource::kHost, Phase::kSchedule, microbatches * stage.host_extra_seconds);
+    parts.Add(-1, Component::kOther, StepResource::kHost, Phase::kHost, microbatches * stage.host_extra_seconds);
     parts.Add(-1, Component::kOther, ResourceOf(laws.weights_gather.slowest_tier), Phase::kForward,
               microbatches * stage.weights_exposed_seconds, LogicalAxis::kFsdp);
     parts.Add(-1, Component::kOther, ResourceOf(laws.dense_gradient_reduce.slowest_tier), Phase::kGradientReduction,
               stage.gradient_exposed_seconds, LogicalAxis::kData);
     parts.Add(-1, Component::kOther, StepResource::kDcn, Phase::kGradientReduction, stage.dcn_exposed_seconds,
               LogicalAxis::kData);
-    parts.Add(-1, Component::kOther, StepResource::kDcn, Phase::kSchedule, times.jitter_seconds);
+    parts.Add(-1, Component::kOther, StepResource::kDcn, Phase::kGradientReduction, times.jitter_seconds,
+              LogicalAxis::kData);
     parts.Add(-1, Component::kOther, StepResource::kHbm, Phase::kGradientReduction, stage.accumulation_seconds);
     parts.Add(-1, Component::kOther, StepResource::kHbm, Phase::kOptimizer, stage.optimizer_seconds);
     parts.Add(-1, Component::kOther, ResourceOf(laws.pipeline_permute.slowest_tier), Phase::kSchedule,
               times.permute_exposed_seconds, LogicalAxis::kPipeline);
-    parts.Add(-1, Component::kOther, StepResource::kHost, Phase::kSchedule, times.raised_seconds);
+    parts.Add(-1, Component::kOther, StepResource::kHost, Phase::kHost, times.raised_seconds);
   } else {
     if (index == 0) {
       parts.Add(-1, Component::kEmbedding, StepResource::kHbm, Phase::kForward,
@@ -145,7 +146,7 @@ std::vector<BreakdownEntry> Breakdown(const TrainingJob& job, const StepPlan& pl
   }
   parts.Add(-1, Component::kOther, StepResource::kBubble, Phase::kSchedule,
             times.bubble_microbatches * stage.expected_seconds, LogicalAxis::kPipeline);
-  parts.Add(-1, Component::kOther, StepResource::kPcie, Phase::kSchedule, stage.host_transfer_seconds);
+  parts.Add(-1, Component::kOther, StepResource::kPcie, Phase::kHost, stage.host_transfer_seconds);
   return parts.Take();
 }
 

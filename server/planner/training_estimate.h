@@ -21,7 +21,7 @@ enum class Outcome { kFeasible, kOutOfMemory, kMissesDeadline, kOverBudget, kNoL
 // What keeps a step busy. Network tiers apart.
 enum class StepResource { kMatrixUnit, kVectorUnit, kHbm, kIci, kScaleUp, kScaleOut, kDcn, kPcie, kBubble, kHost };
 
-enum class Phase { kForward, kBackward, kRecompute, kGradientReduction, kOptimizer, kSchedule };
+enum class Phase { kForward, kBackward, kRecompute, kGradientReduction, kOptimizer, kSchedule, kHost };
 
 // One part of the step. Parts sum to expected_seconds. Seconds of one chip of the slowest pipeline stage.
 struct BreakdownEntry {
@@ -58,7 +58,9 @@ struct MemoryUse {
   int64_t reserve_bytes = 0;  // runtime
   int64_t used_bytes = 0;     // worst moment: not the sum of all above
   int64_t capacity_bytes = 0;
-  int64_t headroom_bytes = 0;  // negative when it does not fit
+  int64_t headroom_bytes = 0;       // negative when it does not fit
+  int64_t host_bytes = 0;           // offloaded to the host, per chip
+  int64_t host_capacity_bytes = 0;  // a chip's share of the host's memory; 0: not known
   int32_t stage = 0;
   MemoryMoment worst_moment = MemoryMoment::kLayerBackward;
 };
@@ -87,18 +89,20 @@ struct Thresholds {
 struct Cost {
   double usd_per_chip_hour = 0;
   double usd_per_step = 0;
-  double usd_per_million_tokens = 0;
+  std::optional<double> usd_per_million_tokens;  // with failures; unset for a job that does not finish
   std::optional<double> total_usd;
 };
 
 struct Goodput {
   double ratio = 1;
   std::optional<double> optimal_checkpoint_interval_seconds;
+  std::optional<double> checkpoint_interval_seconds;  // the one that all ratios are for
   double failures_per_day = 0;
   double lost_work_seconds_per_day = 0;
   double restart_seconds_per_day = 0;
   double checkpoint_seconds_per_day = 0;
   std::optional<double> wall_seconds;  // time to train with failures
+  bool finishes = true;                // false: next to no time is left to train, and wall_seconds is unset
 };
 
 struct Energy {

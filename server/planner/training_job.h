@@ -48,7 +48,8 @@ struct CustomRemat {
 };
 
 enum class Optimizer { kAdamw, kAdafactor, kSgd, kMuon, kAdamw8Bit };
-enum class AttentionKernel { kFlash, kMaterialized };
+// kFlashFusedBackward: one backward kernel for the gradients of queries, keys and values.
+enum class AttentionKernel { kFlash, kMaterialized, kFlashFusedBackward };
 using transformer::AttentionMask;
 
 struct TrainingPrecision {
@@ -58,6 +59,8 @@ struct TrainingPrecision {
   hardware::DataType gradient_reduction = hardware::DataType::kBf16;
   hardware::DataType optimizer_state = hardware::DataType::kFp32;
   std::optional<hardware::DataType> master_weights;  // a further copy beside `parameters`
+  // In place of `gradients` in plans that accumulate, where the caller left both open.
+  std::optional<hardware::DataType> accumulated_gradients;
 };
 
 struct TrainingWorkload {
@@ -81,7 +84,8 @@ struct Reliability {
   std::optional<double> mean_seconds_between_failures_per_chip;
   double checkpoint_write_seconds = 60;
   double restart_seconds = 600;
-  double preemptions_per_hour = 0;  // of the whole job
+  double preemptions_per_hour = 0;                    // of the whole job
+  std::optional<double> checkpoint_interval_seconds;  // unset: the one that loses least
 };
 
 struct TrainingJob {
@@ -94,6 +98,7 @@ struct TrainingJob {
   EstimationMode mode = EstimationMode::kCalibrated;
   const roofline::EfficiencyProfile* profile = nullptr;  // outlives the job; required in kCalibrated
   std::optional<double> assumed_mfu_ratio;
+  double min_headroom_ratio = 0;  // share of the usable memory that must stay free
   std::optional<double> usd_per_chip_hour;
   Reliability reliability;
   std::optional<double> deadline_seconds;

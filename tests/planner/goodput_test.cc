@@ -164,11 +164,13 @@ TEST(GoodputTest, AskedIntervalsAreUsedAndTheOptimumIsStillSaid) {
   Reliability reliability;
   reliability.mean_seconds_between_failures_per_chip = 6 * kHour;
   reliability.checkpoint_write_seconds = 5 * kMinute;
-  std::vector<std::string> warnings;
-  const Goodput asked = GoodputOf(reliability, 1, 1, std::nullopt, warnings, 3 * kHour);
+  const double best = Of(reliability, 1, 1).ratio;
+  reliability.checkpoint_interval_seconds = 3 * kHour;
+  const Goodput asked = Of(reliability, 1, 1);
   EXPECT_NEAR(*asked.optimal_checkpoint_interval_seconds, 57 * kMinute, 0.5 * kMinute);
   EXPECT_EQ(asked.ratio, GoodputRatio(3 * kHour, 5 * kMinute, 600, 1 / (6 * kHour)));
-  EXPECT_LT(asked.ratio, Of(reliability, 1, 1).ratio);
+  EXPECT_EQ(asked.checkpoint_interval_seconds, 3 * kHour);
+  EXPECT_LT(asked.ratio, best);
 }
 
 TEST(GoodputTest, HopelessJobsAreToldSo) {
@@ -178,6 +180,8 @@ TEST(GoodputTest, HopelessJobsAreToldSo) {
   const Goodput goodput = GoodputOf(reliability, 1 << 20, 10, 1e6, warnings);
   EXPECT_EQ(goodput.ratio, 0);
   EXPECT_FALSE(goodput.wall_seconds.has_value());
+  EXPECT_FALSE(goodput.finishes);
+  EXPECT_TRUE(std::isfinite(NeededSeconds(goodput, 1e12)));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("leave no time to train")));
   warnings.clear();
   reliability.mean_seconds_between_failures_per_chip = 1000;

@@ -15,10 +15,13 @@
 #include "proto/sliceplan/v1/model_description.pb.h"
 #include "proto/sliceplan/v1/parallelism.pb.h"
 #include "proto/sliceplan/v1/pricing.pb.h"
+#include "proto/sliceplan/v1/sharding.pb.h"
 #include "proto/sliceplan/v1/training.pb.h"
 #include "server/hardware/data_type.h"
 #include "server/hardware/price_table.h"
 #include "server/planner/parallelism.h"
+#include "server/planner/render/rendering.h"
+#include "server/planner/sharding_search.h"
 #include "server/planner/training_estimate.h"
 #include "server/planner/training_job.h"
 #include "server/roofline/bound.h"
@@ -76,6 +79,7 @@ inline constexpr EnumPair<v1::RematPolicy, planner::RematPolicy> kRematPolicies[
 inline constexpr EnumPair<v1::AttentionKernel, planner::AttentionKernel> kAttentionKernels[] = {
     {v1::ATTENTION_KERNEL_FLASH, planner::AttentionKernel::kFlash},
     {v1::ATTENTION_KERNEL_MATERIALIZED, planner::AttentionKernel::kMaterialized},
+    {v1::ATTENTION_KERNEL_FLASH_FUSED_BACKWARD, planner::AttentionKernel::kFlashFusedBackward},
 };
 
 inline constexpr EnumPair<v1::AttentionMask, planner::AttentionMask> kAttentionMasks[] = {
@@ -202,6 +206,7 @@ inline constexpr EnumPair<v1::Phase, planner::Phase> kPhases[] = {
     {v1::PHASE_GRADIENT_REDUCTION, planner::Phase::kGradientReduction},
     {v1::PHASE_OPTIMIZER, planner::Phase::kOptimizer},
     {v1::PHASE_PIPELINE, planner::Phase::kSchedule},
+    {v1::PHASE_HOST, planner::Phase::kHost},
 };
 
 inline constexpr EnumPair<v1::Outcome, planner::Outcome> kOutcomes[] = {
@@ -216,6 +221,25 @@ inline constexpr EnumPair<v1::FabricTier, roofline::Tier> kFabricTiers[] = {
     {v1::FABRIC_TIER_UNSPECIFIED, roofline::Tier::kNone}, {v1::FABRIC_TIER_ICI, roofline::Tier::kIci},
     {v1::FABRIC_TIER_SCALE_UP, roofline::Tier::kScaleUp}, {v1::FABRIC_TIER_NETWORK, roofline::Tier::kScaleOut},
     {v1::FABRIC_TIER_DCN, roofline::Tier::kDcn},
+};
+
+inline constexpr EnumPair<v1::Objective, planner::Objective> kObjectives[] = {
+    {v1::OBJECTIVE_MIN_STEP_TIME, planner::Objective::kMinStepTime},
+    {v1::OBJECTIVE_MIN_COST, planner::Objective::kMinCost},
+    {v1::OBJECTIVE_MAX_THROUGHPUT_PER_CHIP, planner::Objective::kMaxThroughputPerChip},
+    {v1::OBJECTIVE_MIN_CHIPS, planner::Objective::kMinChips},
+    {v1::OBJECTIVE_MIN_TIME_TO_TRAIN, planner::Objective::kMinTimeToTrain},
+};
+
+inline constexpr EnumPair<v1::RenderTarget, planner::RenderTarget> kRenderTargets[] = {
+    {v1::RENDER_TARGET_JAX, planner::RenderTarget::kJax},
+    {v1::RENDER_TARGET_MAXTEXT, planner::RenderTarget::kMaxText},
+    {v1::RENDER_TARGET_MEGATRON, planner::RenderTarget::kMegatron},
+    {v1::RENDER_TARGET_VLLM, planner::RenderTarget::kVllm},
+    {v1::RENDER_TARGET_XPK, planner::RenderTarget::kXpk},
+    {v1::RENDER_TARGET_GKE_JOBSET, planner::RenderTarget::kGkeJobSet},
+    {v1::RENDER_TARGET_KUEUE, planner::RenderTarget::kKueue},
+    {v1::RENDER_TARGET_CLOUD_TPU, planner::RenderTarget::kCloudTpu},
 };
 
 // The engine's value. nullopt for the unspecified one, and, with a violation that lists the legal names, for numbers

@@ -25,7 +25,13 @@ void SetShortfall(const planner::TrainingJob& job, const planner::TrainingEstima
     proto->set_needed(available + estimate.shortfall_amount);
   };
   switch (estimate.outcome) {
-    case planner::Outcome::kOutOfMemory: set("hbm_bytes", static_cast<double>(estimate.memory.capacity_bytes)); break;
+    case planner::Outcome::kOutOfMemory:
+      if (estimate.memory.headroom_bytes < 0) {
+        set("hbm_bytes", static_cast<double>(estimate.memory.capacity_bytes));
+      } else {
+        set("host_memory_bytes", static_cast<double>(estimate.memory.host_capacity_bytes));
+      }
+      break;
     case planner::Outcome::kMissesDeadline: set("job_deadline_seconds", job.deadline_seconds.value_or(0)); break;
     case planner::Outcome::kOverBudget: set("budget_usd", job.budget_usd.value_or(0)); break;
     case planner::Outcome::kNoLegalPlan:

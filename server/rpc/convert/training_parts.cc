@@ -78,6 +78,7 @@ void ToProto(const planner::MemoryUse& use, int32_t layer_count, v1::TrainingMem
   proto->set_buffers_bytes(use.buffers_bytes);
   proto->set_reserve_bytes(use.reserve_bytes);
   proto->set_headroom_bytes(use.headroom_bytes);
+  proto->set_host_bytes(use.host_bytes);
   proto->set_stage_index(use.stage);
   proto->set_layer_count(layer_count);
   const absl::string_view moment = MomentWords(use.worst_moment);
@@ -123,7 +124,7 @@ void ToProto(const planner::Padding& padding, v1::Padding* proto) {
 void ToProto(const planner::Cost& cost, int64_t chip_count, v1::TrainingCost* proto) {
   if (cost.total_usd.has_value()) proto->set_total_usd(*cost.total_usd);
   proto->set_usd_per_chip_hour(cost.usd_per_chip_hour);
-  proto->set_usd_per_million_tokens(cost.usd_per_million_tokens);
+  if (cost.usd_per_million_tokens.has_value()) proto->set_usd_per_million_tokens(*cost.usd_per_million_tokens);
   proto->set_usd_per_hour(cost.usd_per_chip_hour * static_cast<double>(chip_count));
   proto->set_usd_per_step(cost.usd_per_step);
 }
@@ -180,7 +181,7 @@ void SetRun(const planner::TrainingJob& job, const planner::TrainingEstimate& es
   parts->set_checkpoint_ratio(goodput.checkpoint_seconds_per_day / planner::kSecondsPerDay);
   parts->set_restart_ratio(goodput.restart_seconds_per_day / planner::kSecondsPerDay);
   parts->set_interruptions_per_day(goodput.failures_per_day);
-  parts->set_checkpoint_interval_seconds(goodput.optimal_checkpoint_interval_seconds.value_or(0));
+  parts->set_checkpoint_interval_seconds(goodput.checkpoint_interval_seconds.value_or(0));
 }
 
 int32_t LayersOfStage(const planner::TrainingEstimate& estimate, int32_t stage) {
