@@ -214,6 +214,9 @@ struct Architecture {
   // Rows of the table that holds the per-layer inputs of all layers side by side; 0: none.
   int32_t per_layer_vocab_size = 0;
   bool head_bias = false;
+  // Outputs of the head. -1: one for every row of the table. 0: there is no head (embedding models). More: a
+  // classifier.
+  int32_t head_output_count = -1;
   Norms final_norm = {1, false, true};
   std::vector<LayerGroup> layer_groups;
   int32_t mtp_layer_count = 0;  // multi-token-prediction layers beyond the main model

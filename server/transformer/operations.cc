@@ -64,17 +64,19 @@ void AddEmbedding(const Architecture& architecture, ModelOperations& model) {
   const int64_t embedding_dim = architecture.embedding_dim > 0 ? architecture.embedding_dim : hidden_dim;
   model.hidden_dim = hidden_dim;
   model.vocab_size = vocab_size;
-  model.tied_embeddings = architecture.tied_embeddings;
+  const bool scores_tokens = architecture.head_output_count < 0;
+  const int64_t output_count = scores_tokens ? vocab_size : architecture.head_output_count;
+  model.tied_embeddings = architecture.tied_embeddings && scores_tokens;
   model.embedding_parameter_count = vocab_size * embedding_dim + architecture.learned_position_count * hidden_dim;
-  model.head.name = "lm_head";
+  model.head.name = scores_tokens ? "lm_head" : "score";
   model.head.weight_class = WeightClass::kHead;
   model.head.component = Component::kOutputHead;
   model.head.split = TensorSplit::kColumn;
   model.head.k = embedding_dim;
-  model.head.n = vocab_size;
-  model.head.bias_count = architecture.head_bias ? vocab_size : 0;
+  model.head.n = output_count;
+  model.head.bias_count = architecture.head_bias ? output_count : 0;
   model.head.low_precision_allowed = false;
-  model.head_parameter_count = (architecture.tied_embeddings ? 0 : vocab_size * embedding_dim) + model.head.bias_count;
+  model.head_parameter_count = (model.tied_embeddings ? 0 : output_count * embedding_dim) + model.head.bias_count;
   if (embedding_dim != hidden_dim) {
     WeightMatmul in;
     in.name = "project_in";

@@ -110,7 +110,7 @@ struct ModelOperations {
   bool tied_embeddings = false;
   int64_t embedding_parameter_count = 0;  // lookup tables (tokens, positions)
   int64_t head_parameter_count = 0;       // output head as stored: 0 when tied, its bias always
-  WeightMatmul head;                      // always computed
+  WeightMatmul head;                      // always computed; n is 0 where there is none
   // Projections between a narrower embedding and the residual stream (one in, one out), of per-layer inputs, and of
   // several residual streams to one: usually none.
   std::vector<WeightMatmul> embedding_projections;

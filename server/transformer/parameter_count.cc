@@ -154,7 +154,10 @@ void CountCheckpoint(const Architecture& architecture, const ModelOperations& mo
   const StoredBytes embedding = counter.OfTable(table_rows, table_columns, WeightClass::kEmbedding);
   const StoredBytes head = counter.OfTable(table_rows, table_columns, WeightClass::kHead);
   stored += embedding;
-  if (!model.tied_embeddings || copies_table) stored += head;
+  if (copies_table) stored += head;
+  if (!model.tied_embeddings && model.head.n > 0) {
+    stored += counter.OfTable(model.head.n, table_columns, WeightClass::kHead);
+  }
   int64_t plain = model.final_norm_parameter_count + model.head.bias_count;
   plain += model.embedding_parameter_count - table;  // learned positions
   if (model.mtp_layer_count > 0) stored += counter.Of(model.mtp, -1).Times(model.mtp_layer_count);
@@ -216,7 +219,7 @@ double WeightBytes(const ParameterCount& parameters, hardware::DataType dtype) {
 std::vector<TensorSize> LargestTensors(const ModelOperations& model, size_t limit) {
   std::vector<TensorSize> tensors;
   tensors.push_back({"embed_tokens", model.vocab_size, model.head.k, 1, 0, model.vocab_size * model.head.k});
-  if (!model.tied_embeddings) {
+  if (!model.tied_embeddings && model.head.n > 0) {
     tensors.push_back({model.head.name, model.head.n, model.head.k, 1, 0, model.head.n * model.head.k});
   }
   for (const LayerOperations& layer : model.layers) {

@@ -285,6 +285,9 @@ std::vector<hardware::Violation> Validate(const Architecture& architecture) {
   check.InRange("hidden_dim", architecture.hidden_dim, 1, kMaxDim);
   check.InRange("vocab_size", architecture.vocab_size, 1, kMaxDim);
   check.InRange("embedding_dim", architecture.embedding_dim, 0, kMaxDim);
+  if (architecture.head_output_count != -1) {
+    check.InRange("head_output_count", architecture.head_output_count, 0, kMaxDim);
+  }
   check.InRange("per_layer_vocab_size", architecture.per_layer_vocab_size, 0, kMaxDim);
   check.InRange("learned_position_count", architecture.learned_position_count, 0, kMaxDim);
   check.InRange("final_norm.count", architecture.final_norm.count, 0, kMaxNormCount);

@@ -142,6 +142,13 @@ transformer::Architecture ToArchitecture(const v1::Architecture& proto, const Fi
   architecture.embedding_norm = proto.embedding_norm();
   architecture.final_norm = ToNorms(proto.final_norm(), /*default_count=*/1, FieldPath(path, "final_norm"), violations);
   architecture.head_bias = proto.head_bias();
+  if (proto.has_head_output_count()) {
+    if (proto.head_output_count() < 0) {
+      CheckRange(int64_t{proto.head_output_count()}, 0, transformer::kMaxDim, FieldPath(path, "head_output_count"),
+                 violations);
+    }
+    architecture.head_output_count = std::max(proto.head_output_count(), 0);
+  }
   architecture.max_position_count = proto.max_position_count();
   architecture.per_layer_vocab_size = proto.per_layer_vocab_size();
   architecture.stores_tied_table_twice = proto.stores_tied_table_twice();

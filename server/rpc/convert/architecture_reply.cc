@@ -148,6 +148,7 @@ void ToProto(const transformer::Architecture& architecture, v1::Architecture* pr
   proto->set_embedding_norm(architecture.embedding_norm);
   ToProto(architecture.final_norm, proto->mutable_final_norm());
   proto->set_head_bias(architecture.head_bias);
+  if (architecture.head_output_count >= 0) proto->set_head_output_count(architecture.head_output_count);
   proto->set_max_position_count(architecture.max_position_count);
   proto->set_checkpoint_dtype(rpc::ToProto(kDataTypes, architecture.checkpoint_dtype));
   if (!architecture.quantization.method.empty()) ToProto(architecture.quantization, proto->mutable_quantization());
