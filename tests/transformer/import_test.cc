@@ -107,6 +107,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"quantisation_companion", R"({"producer": {"name": "modelopt"}, "quantization": {}})", "REQUIRED"},
         {"params_json", R"({"dim": 4096, "n_layers": 32, "n_heads": 32})", "REQUIRED"},
         {"maxtext", R"({"base_emb_dim": 4096})", "REQUIRED"},
+        {"adapter", R"({"peft_type": "LORA", "r": 16, "base_model_name_or_path": "x", "model_type": "llama"})",
+         "REQUIRED"},
+        {"diffusers", R"({"_class_name": "UNet2DConditionModel", "in_channels": 4})", "REQUIRED"},
+        {"first_mamba", R"({"d_model": 2560, "n_layer": 64, "vocab_size": 50277, "ssm_cfg": {}})", "REQUIRED"},
         {"model_type_is_a_number", R"({"model_type": 7, "architectures": 8})", "MODEL_FAMILY_UNSUPPORTED"},
     }),
     [](const testing::TestParamInfo<BadText>& info) { return std::string(info.param.name); });

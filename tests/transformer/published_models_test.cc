@@ -111,15 +111,16 @@ TEST_P(PublishedModelTest, CachesToTheLastByte) {
 INSTANTIATE_TEST_SUITE_P(All, PublishedModelTest, testing::ValuesIn(AllModels()),
                          [](const testing::TestParamInfo<ModelRow>& info) { return TestName(info.param.name); });
 
-// Families that models.jsonl does not hold.
-TEST(PublishedModelsTest, MoreFamilies) {
+// Models that models.jsonl does not hold.
+TEST(PublishedModelsTest, MoreModels) {
   const std::vector<nlohmann::json> rows = ReadLines("more_models.jsonl");
-  EXPECT_EQ(rows.size(), 27u);
+  EXPECT_EQ(rows.size(), 132u);
   for (const nlohmann::json& line : rows) {
     ModelRow row;
     row.row = line;
     SCOPED_TRACE(line.at("name").get<std::string>());
-    const absl::StatusOr<ParameterCount> parameters = CountParameters(Imported(line.at("hf_config").dump()));
+    const Architecture architecture = Imported(line.at("hf_config").dump());
+    const absl::StatusOr<ParameterCount> parameters = CountParameters(architecture);
     ASSERT_TRUE(parameters.ok()) << parameters.status();
     int64_t explained = parameters->total_count;
     for (const auto& [name, kind] : LineKinds()) {
@@ -129,6 +130,14 @@ TEST(PublishedModelsTest, MoreFamilies) {
       explained += part;
     }
     EXPECT_EQ(explained, line.at("published_count").get<int64_t>());
+    const KvCache cache = KvCacheOf(architecture);
+    for (const auto& [key, value] :
+         {std::pair{"active_count", parameters->active_count}, std::pair{"stored_count", parameters->stored_count},
+          std::pair{"checkpoint_bytes", parameters->checkpoint_bytes},
+          std::pair{"kv_growing_bytes_per_token", GrowingBytesPerToken(cache, DataType::kBf16)},
+          std::pair{"kv_reserved_bytes_per_token", ReservedBytesPerToken(cache, DataType::kBf16)}}) {
+      EXPECT_EQ(value, row.Number(key).value_or(value)) << key;
+    }
   }
 }
 
@@ -147,8 +156,9 @@ TEST(PublishedModelsTest, OnlyKnownRowsLackACount) {
   EXPECT_EQ(exact, 101u);
   // No exact public figure is known; the rounded one is 309B.
   EXPECT_THAT(without_total, testing::ElementsAre("XiaomiMiMo/MiMo-V2-Flash"));
-  // A few thousand stored values that nothing in the config tells of.
-  EXPECT_THAT(not_in_config, testing::ElementsAre("moonshotai/Kimi-K2-Instruct", "moonshotai/Moonlight-16B-A3B"));
+  // A few thousand stored values, and second copies of tied tables, that nothing in the config tells of.
+  EXPECT_THAT(not_in_config, testing::ElementsAre("Qwen/Qwen3-0.6B", "Qwen/Qwen3-1.7B", "moonshotai/Kimi-K2-Instruct",
+                                                  "moonshotai/Moonlight-16B-A3B"));
 }
 
 // The base repository of DeepSeek-V4-Flash holds experts in fp8 as well, and copies of both tables in the draft layer.

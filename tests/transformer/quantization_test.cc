@@ -129,6 +129,61 @@ TEST(QuantizationTest, UnknownMethodIsAWarning) {
   EXPECT_EQ(CountParameters(result.model->architecture)->checkpoint_bytes, 2 * (kL * kLinears + kTables + kNorms));
 }
 
+// mlx: a scale and a bias of 16 bits for every group, in tables too.
+TEST(QuantizationTest, MlxGroups) {
+  const auto bytes = [](const char* more) {
+    std::string text = Config(absl::StrCat(R"({"group_size": 64, "bits": 4)", more, "}"));
+    text.insert(text.size() - 1, absl::StrCat(R"(, "quantization": {"group_size": 64, "bits": 4)", more, "}"));
+    return CountParameters(Imported(text))->checkpoint_bytes;
+  };
+  constexpr int64_t kQuantized = kL * kLinears + kTables;
+  EXPECT_EQ(bytes(""), kQuantized / 2 + kQuantized / 64 * 4 + 2 * kNorms);
+  EXPECT_EQ(bytes(R"(, "mode": "affine")"), bytes(""));
+  EXPECT_EQ(bytes(R"(, "lm_head": false)") - bytes(""), 2 * kV * kD - kV * kD / 2 - kV * kD / 64 * 4);
+  EXPECT_EQ(bytes(R"(, "model.layers.1.mlp.down_proj": false)") - bytes(""),
+            2 * kD * kF - kD * kF / 2 - kD * kF / 64 * 4);
+}
+
+TEST(QuantizationTest, FilesThatDoNotNameTheirMethod) {
+  const std::string gptq = R"("bits": 4, "group_size": 128, "desc_act": false, "damp_percent": 0.01)";
+  const std::string awq = R"("w_bit": 4, "q_group_size": 128, "zero_point": true, "version": "gemm")";
+  const auto bytes = [](const std::string& quantization) { return Count(quantization).checkpoint_bytes; };
+  EXPECT_EQ(bytes("{" + gptq + "}"), bytes(R"({"quant_method": "gptq", )" + gptq + "}"));
+  EXPECT_EQ(bytes("{" + awq + "}"), bytes(R"({"quant_method": "awq", )" + awq + "}"));
+  EXPECT_EQ(bytes(R"({"load_in_8bit": true})"), bytes(R"({"quant_method": "bitsandbytes", "load_in_8bit": true})"));
+  const std::string groups = R"("config_groups": {"g": {"targets": ["Linear"],
+      "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": true}}})";
+  const int64_t named = bytes(R"({"quant_method": "compressed-tensors", )" + groups + "}");
+  EXPECT_EQ(bytes("{" + groups + "}"), named);
+  // The older name of the whole object.
+  std::string older = Config("null");
+  older.insert(older.size() - 1, ", \"compression_config\": {" + groups + "}");
+  EXPECT_EQ(CountParameters(Imported(older))->checkpoint_bytes, named);
+}
+
+TEST(QuantizationTest, AutoRoundIsPackedLikeOthers) {
+  const std::string values = R"("bits": 4, "group_size": 128, "packing_format": )";
+  const ImportResult result =
+      ImportHuggingFaceConfig(Config(R"({"quant_method": "auto-round", )" + values + R"("auto_round:auto_gptq"})"));
+  ASSERT_TRUE(result.model.has_value());
+  ASSERT_EQ(result.model->warnings.size(), 1u);
+  EXPECT_EQ(result.model->warnings[0].kind, ImportWarning::Kind::kAssumedValue);
+  EXPECT_EQ(CountParameters(result.model->architecture)->checkpoint_bytes,
+            Count(R"({"quant_method": "gptq", "bits": 4, "group_size": 128})").checkpoint_bytes);
+  EXPECT_EQ(Count(R"({"quant_method": "auto-round", )" + values + R"("auto_round:auto_awq"})").checkpoint_bytes,
+            Count(R"({"quant_method": "awq", "bits": 4, "group_size": 128})").checkpoint_bytes);
+}
+
+TEST(QuantizationTest, BytesOfUnreadMethodsAreNotKnown) {
+  for (const char* method : {"hqq", "torchao", "quark", "bitnet", "aqlm", "eetq"}) {
+    const ImportResult result = ImportHuggingFaceConfig(Config(absl::StrCat(R"({"quant_method": ")", method, "\"}")));
+    ASSERT_TRUE(result.model.has_value());
+    ASSERT_EQ(result.model->warnings.size(), 1u);
+    EXPECT_THAT(result.model->warnings[0].text, testing::HasSubstr(method));
+    EXPECT_THAT(result.model->warnings[0].text, testing::HasSubstr("is not known"));
+  }
+}
+
 TEST(QuantizationTest, UnreadModulesAreWarned) {
   const ImportResult result =
       ImportHuggingFaceConfig(Config(R"({"quant_method": "fp8", "modules_to_not_convert": ["model.layers.0.wings"]})"));

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace sliceplan::transformer::hugging_face {
@@ -34,6 +36,14 @@ std::string Shown(const json& value) {
     text += "...";
   }
   return text;
+}
+
+// A switch that is off adds nothing, unless it takes away what is there by default.
+bool IsOff(absl::string_view key, const json& value) {
+  constexpr absl::string_view kOnByDefault[] = {"affine", "bias", "gate", "norm"};
+  if (value == 0 || value.empty()) return true;
+  return value == false && std::none_of(std::begin(kOnByDefault), std::end(kOnByDefault),
+                                        [key](absl::string_view part) { return absl::StrContains(key, part); });
 }
 
 }  // namespace
@@ -221,21 +231,27 @@ const json* Config::Object(const char* key) {
   return nullptr;
 }
 
+std::vector<std::string> Config::UnknownKeys() const {
+  std::vector<std::string> unknown;
+  for (const auto& item : object_->items()) {
+    const std::string& key = item.key();
+    if (item.value().is_null() || IsHarmlessKey(key) || IsOff(key, item.value())) continue;
+    if (std::any_of(read_.begin(), read_.end(), [&key](const char* read) { return key == read; })) continue;
+    unknown.push_back(key);
+  }
+  return unknown;
+}
+
 void Config::WarnUnknown() const {
   constexpr int kMostWarnings = 32;
   int warned = 0;
-  for (const auto& item : object_->items()) {
-    const std::string& key = item.key();
-    if (item.value().is_null() || IsHarmlessKey(key)) continue;
-    if (std::any_of(read_.begin(), read_.end(), [&key](const char* read) { return key == read; })) continue;
-    // A switch that is off adds nothing.
-    if (item.value() == false || item.value() == 0 || item.value().empty()) continue;
+  for (const std::string& key : UnknownKeys()) {
     if (++warned > kMostWarnings) {
       Warn(ImportWarning::Kind::kUnknownKey, "", "holds more keys that were not understood");
       return;
     }
     Warn(ImportWarning::Kind::kUnknownKey, key,
-         absl::StrCat("was not understood and is left out: ", Shown(item.value())));
+         absl::StrCat("was not understood and is left out: ", Shown((*object_)[key])));
   }
 }
 

@@ -33,6 +33,9 @@ class Config {
 
   bool Has(const char* key) const { return Find(key) != nullptr; }
   bool HasAny(Keys keys) const;
+  // Present, even as null: null switches off what an absent key leaves at its default.
+  bool Mentions(const char* key) const { return object_->contains(key); }
+  const nlohmann::json& object() const { return *object_; }
 
   // An integer in [low, high]. Spellings that are present together must agree. A float with an integral value is read.
   std::optional<int64_t> Int(Keys keys, int64_t low, int64_t high);
@@ -71,6 +74,11 @@ class Config {
     report_->Warn(kind, Path(key), std::move(text));
   }
 
+  // What `other`, a reader of a changed copy of the same object, has understood.
+  void IgnoreWhatRead(const Config& other) { read_.insert(read_.end(), other.read_.begin(), other.read_.end()); }
+
+  // Keys that no one read and that are not known to leave counts alone.
+  std::vector<std::string> UnknownKeys() const;
   // One warning per key that no one read and that is not known to leave counts alone.
   void WarnUnknown() const;
 

@@ -21,6 +21,14 @@ int64_t RequiredOr(Config& config, Keys keys, int64_t fallback, int64_t high = k
 
 int32_t Narrow(int64_t value) { return static_cast<int32_t>(value); }
 
+// The class default stands for a key that is absent; null says that there is no window.
+std::optional<int64_t> ReadWindow(Config& config, const DecoderTraits& traits) {
+  const std::optional<int64_t> window = config.Int({"sliding_window", "sliding_window_size"}, 1, kMaxPositions);
+  const bool mentioned = config.Mentions("sliding_window") || config.Mentions("sliding_window_size");
+  if (window || mentioned || traits.default_window == 0) return window;
+  return config.IntOrAssume({"sliding_window"}, traits.default_window);
+}
+
 // How often the `period` kinds from `begin` on repeat.
 size_t Repeats(const std::vector<size_t>& kinds, size_t begin, size_t period) {
   size_t end = begin + period;
@@ -84,7 +92,7 @@ void CheckHeads(const Config& config, const GroupedQueryAttention& attention) {
 
 GroupedQueryAttention ReadGroupedQuery(Config& config, const DecoderTraits& traits, int64_t hidden_dim) {
   GroupedQueryAttention attention;
-  const int64_t heads = RequiredOr(config, {"num_attention_heads", "n_head", "n_heads", "num_heads"},
+  const int64_t heads = RequiredOr(config, {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"},
                                    traits.default_head_count, kMaxHeadCount);
   attention.query_head_count = Narrow(heads);
   const Keys kv_keys = {"num_key_value_heads", "num_kv_heads", "n_head_kv"};
@@ -141,8 +149,9 @@ MixtureOfExperts ReadExperts(Config& config, const DecoderTraits& traits) {
   switch (moe_traits.shared) {
     case SharedExperts::kNone: break;
     case SharedExperts::kFused:
-      moe.shared_expert_count = Narrow(
-          config.IntOr({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}, 0, 0, kMaxExpertCount));
+      moe.shared_expert_count =
+          Narrow(config.IntOr({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"},
+                              0, 0, kMaxExpertCount));
       break;
     case SharedExperts::kAbsolute:
       moe.shared_expert_ffn_dim = Narrow(config.IntOr({"shared_expert_intermediate_size"}, 0, 0));
@@ -193,9 +202,11 @@ std::vector<int32_t> Windows(Config& config, const DecoderTraits& traits, int32_
   const bool switched_off = traits.window == WindowRule::kAfterSwitch && !config.Bool({"use_sliding_window"}, false);
   const std::vector<std::string> types = ReadLayerTypes(config, layer_count);
   if (!types.empty()) {
+    const bool any_slides = std::find(types.begin(), types.end(), "sliding_attention") != types.end();
+    const std::optional<int64_t> window = any_slides ? ReadWindow(config, traits) : std::nullopt;
     for (size_t i = 0; i < types.size(); ++i) {
       if (types[i] == "sliding_attention") {
-        windows[i] = Narrow(config.Required({"sliding_window"}, 1, kMaxPositions));
+        windows[i] = Narrow(window ? *window : config.Required({"sliding_window"}, 1, kMaxPositions));
       } else if (types[i] == "chunked_attention") {
         windows[i] = Narrow(-config.Required({"attention_chunk_size"}, 1, kMaxPositions));
       } else if (types[i] != "full_attention") {
@@ -213,8 +224,7 @@ std::vector<int32_t> Windows(Config& config, const DecoderTraits& traits, int32_
     return windows;
   }
   // An absent window leaves attention full.
-  std::optional<int64_t> window = config.Int({"sliding_window", "sliding_window_size"}, 1, kMaxPositions);
-  if (!window && traits.default_window > 0) window = config.IntOrAssume({"sliding_window"}, traits.default_window);
+  const std::optional<int64_t> window = ReadWindow(config, traits);
   int64_t period = traits.window_period;
   std::string letters;
   if (traits.window == WindowRule::kPeriod) {

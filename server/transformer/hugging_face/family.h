@@ -77,7 +77,7 @@ struct DecoderTraits {
   int64_t default_vocab_size = 0;
   int64_t default_head_count = 0;
   int64_t default_kv_head_count = 0;  // 0: as many as query heads
-  int64_t default_window = 0;
+  int64_t default_window = 0;         // when the key is absent, not when it is null
   int64_t default_positions = 0;
   bool sinks = false;
   bool gated = true;
@@ -110,6 +110,9 @@ absl::Span<const Family> LatentFamilies();      // latent_families.cc
 absl::Span<const Family> CompressedFamilies();  // compressed_families.cc
 absl::Span<const Family> HybridFamilies();      // hybrid_families.cc
 absl::Span<const Family> PatternFamilies();     // pattern_families.cc
+absl::Span<const Family> OptFamilies();         // opt_families.cc
+absl::Span<const Family> LlamaVariants();       // llama_variants.cc
+absl::Span<const Family> MixtureVariants();     // mixture_variants.cc
 
 // Null when no table knows the name.
 const Family* FindFamily(absl::string_view model_type);
@@ -118,7 +121,7 @@ const Family* FindFamily(absl::string_view model_type);
 // unknown.
 absl::string_view ModelTypeOfClass(absl::string_view class_name);
 
-// Why a model_type is refused although it is known; empty: it is not.
+// Why a model_type is refused although it is known; empty: it is not. In refusals.cc.
 absl::string_view WhyUnsupported(absl::string_view model_type);
 
 }  // namespace sliceplan::transformer::hugging_face

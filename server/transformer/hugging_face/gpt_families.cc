@@ -113,19 +113,6 @@ void BuildGptNeo(Config& config, const DecoderTraits& traits, Architecture& arch
   architecture.layer_groups = GroupLayers(layers);
 }
 
-void BuildOpt(Config& config, const DecoderTraits& traits, Architecture& architecture) {
-  // Rows 0 and 1 of the position table are never used by real positions.
-  constexpr int64_t kPositionOffset = 2;
-  ReadFrame(config, traits, architecture);
-  ReadLearnedPositions(config, kPositionOffset, architecture);
-  const int64_t embedding_dim = config.IntOr({"word_embed_proj_dim"}, architecture.hidden_dim);
-  if (embedding_dim != architecture.hidden_dim) architecture.embedding_dim = static_cast<int32_t>(embedding_dim);
-  const bool norm_first = config.Bool({"do_layer_norm_before"}, true);
-  const bool keeps_final_norm = norm_first && !config.Bool({"_remove_final_layer_norm"}, false);
-  architecture.final_norm.count = keeps_final_norm ? 1 : 0;
-  SetLayers(config, ReadGptLayer(config, traits, architecture), architecture);
-}
-
 void BuildBloom(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   config.Ignore({"apply_residual_connection_post_layernorm", "attention_softmax_in_fp32", "slow_but_exact",
                  "skip_bias_add", "skip_bias_add_qkv", "masked_softmax_fusion", "offset_alibi", "unk_token_id",
@@ -144,8 +131,8 @@ void BuildMpt(Config& config, const DecoderTraits& traits, Architecture& archite
     Config part(*object, config.Path("attn_config"), config.report());
     return part.Bool({"alibi"}, false) || part.Bool({"rope"}, false);
   }();
-  // The table is there unless the file says otherwise, also when ALiBi makes it idle in the first release's code.
-  if (config.Bool({"learned_pos_emb"}, !alibi_or_rotary)) {
+  // ALiBi and rotary embeddings leave the table out, whatever learned_pos_emb says: published files say true.
+  if (config.Bool({"learned_pos_emb"}, true) && !alibi_or_rotary) {
     architecture.learned_position_count = static_cast<int32_t>(config.Required({"max_seq_len"}));
   }
   const NormStyle norm = bias ? NormStyle::kLayerNorm : NormStyle::kLayerNormWithoutBias;
@@ -184,7 +171,9 @@ void BuildMpt(Config& config, const DecoderTraits& traits, Architecture& archite
 
 void BuildFalcon(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   ReadFrame(config, traits, architecture);
-  const bool new_architecture = config.Bool({"new_decoder_architecture"}, false);
+  // The first release of the large models tells the newer architecture by its KV heads alone.
+  const bool first_release = config.Has("n_head_kv") && !config.Has("multi_query");
+  const bool new_architecture = config.Bool({"new_decoder_architecture"}, first_release);
   const bool multi_query = config.Bool({"multi_query"}, true);
   const bool parallel = config.Bool({"parallel_attn"}, true);
   const bool alibi = config.Bool({"alibi"}, false);
@@ -284,14 +273,6 @@ constexpr Family kFamilies[] = {
       .gated = false,
       .mlp_bias = kAlways},
      BuildGpt},
-    {{.model_type = "opt",
-      .tied = true,
-      .norm = NormStyle::kLayerNorm,
-      .qkv_bias = {"enable_bias", true},
-      .output_bias = {"enable_bias", true},
-      .gated = false,
-      .mlp_bias = {"enable_bias", true}},
-     BuildOpt},
     {{.model_type = "bloom",
       .tied = true,
       .norm = NormStyle::kLayerNorm,

@@ -1,5 +1,6 @@
 #include "server/transformer/hugging_face/import.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,9 @@
 #include "server/transformer/hugging_face/decoder.h"
 #include "server/transformer/hugging_face/family.h"
 #include "server/transformer/hugging_face/json.h"
+#include "server/transformer/hugging_face/llama_fallback.h"
+#include "server/transformer/hugging_face/nested_defaults.h"
+#include "server/transformer/hugging_face/output_head.h"
 #include "server/transformer/hugging_face/quantization.h"
 #include "server/transformer/validate.h"
 
@@ -35,20 +39,31 @@ void Refuse(absl::string_view field, std::string description, Report& report) {
 
 // Companions of a config.json and other dialects, recognised to say so.
 bool RefuseOtherFile(const Config& config, Report& report) {
-  if (config.Has("model_type") || config.Has("architectures")) return false;
   const char* what = nullptr;
-  if (config.Has("weight_map")) {
+  if (config.Has("peft_type")) {
+    what = "this is the adapter_config.json of an adapter: send the config.json of the model that it adapts";
+  } else if (config.Has("_class_name")) {
+    what = "this is a part of a diffusers pipeline, which is no decoder-only language model";
+  } else if (config.Has("model_type") || config.Has("architectures")) {
+    return false;
+  } else if (config.Has("weight_map")) {
     what = "this is an index of weight files, which says nothing about layers: send the config.json beside it";
   } else if (config.Has("quant_algo") || config.Has("producer")) {
     what = "this is an hf_quant_config.json: send the config.json beside it";
   } else if (config.Has("dim") && config.Has("n_layers")) {
     what = "this is a params.json: send the config.json of the model's Hugging Face conversion";
+  } else if (config.Has("ssm_cfg")) {
+    what = "this is the first release's dialect of Mamba: send the config.json of the model's Hugging Face conversion";
   } else if (config.Has("base_emb_dim")) {
     what = "this is a MaxText configuration, which is not read: send a Hugging Face config.json or an architecture";
   }
   if (what == nullptr) return false;
   report.Violate("model_type", what, "REQUIRED");
   return true;
+}
+
+void RefuseUnlikeLlama(absl::string_view shown, absl::string_view why, Report& report) {
+  Refuse("model_type", absl::StrCat(shown, ", and the file does not describe a model like Llama: ", why), report);
 }
 
 struct Language {
@@ -82,26 +97,9 @@ std::string FirstClass(const json& object) {
   return place->front().get<std::string>();
 }
 
-// An unknown family is read as a model like Llama when everything that such a model needs is there and nothing speaks
-// against it; the reply says so.
-bool MayAssumeLlama(const Config& config, absl::string_view class_name) {
-  for (const char* key :
-       {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"}) {
-    if (!config.Has(key)) return false;
-  }
-  for (const char* key :
-       {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "moe_intermediate_size",
-        "kv_lora_rank", "state_size", "ssm_state_size", "mamba_d_state", "d_state", "block_configs",
-        "hybrid_override_pattern", "linear_num_key_heads", "attn_type_list", "type_vocab_size", "conv_L_cache",
-        "compress_ratios", "cross_attention_layers", "num_decoder_layers"}) {
-    if (config.Has(key)) return false;
-  }
-  return class_name.empty() || absl::StrContains(class_name, "CausalLM") || absl::StrContains(class_name, "LMHead") ||
-         absl::StrContains(class_name, "ForConditionalGeneration");
-}
-
+// `shown` is how messages name a family that nobody knows; it stays empty for known ones.
 const Family* ChooseFamily(const Config& config, const json& document, const json& language, std::string& model_type,
-                           Report& report) {
+                           std::string& shown, Report& report) {
   const std::string root_type = TextOrEmpty(document, "model_type");
   model_type = TextOrEmpty(language, "model_type");
   if (model_type.empty()) model_type = root_type;
@@ -125,17 +123,41 @@ const Family* ChooseFamily(const Config& config, const json& document, const jso
   if (const Family* family = hugging_face::FindFamily(model_type)) return family;
   if (const Family* family = hugging_face::FindFamily(hugging_face::ModelTypeOfClass(class_name))) return family;
 
-  const std::string shown =
-      model_type.empty() ? "no model_type" : absl::StrCat("model_type '", model_type.substr(0, 60), "'");
-  if (MayAssumeLlama(config, class_name)) {
-    config.Warn(ImportWarning::Kind::kAssumedFamily, "model_type",
-                absl::StrCat(shown,
-                             " is unknown: read as a model like Llama (grouped-query attention, gated MLP, two RMS "
-                             "norms a layer), which may be wrong"));
-    return hugging_face::FindFamily("llama");
+  shown = model_type.empty() ? "no model_type is given and architectures names no known class"
+                             : absl::StrCat("model_type '", model_type.substr(0, 60), "' is unknown");
+  const std::string why = hugging_face::WhyUnlikeLlama(config, class_name);
+  if (!why.empty()) {
+    RefuseUnlikeLlama(shown, why, report);
+    return nullptr;
   }
-  Refuse("model_type", absl::StrCat(shown, " is unknown, and the file does not describe a model like Llama"), report);
-  return nullptr;
+  config.Warn(
+      ImportWarning::Kind::kAssumedFamily, "model_type",
+      absl::StrCat(shown, ": read as a model like Llama (grouped-query attention, gated MLP, two RMS norms a layer",
+                   config.Has("tie_word_embeddings") ? "" : ", a table of its own for the output head",
+                   "), which may be wrong"));
+  return hugging_face::FindFamily("llama");
+}
+
+bool HasBias(const Layer& layer) {
+  const auto* grouped = std::get_if<GroupedQueryAttention>(&layer.attention);
+  const auto* latent = std::get_if<LatentAttention>(&layer.attention);
+  const auto* dense = std::get_if<DenseFeedForward>(&layer.feed_forward);
+  const auto* moe = std::get_if<MixtureOfExperts>(&layer.feed_forward);
+  return (grouped != nullptr && (grouped->qkv_bias || grouped->output_bias)) ||
+         (latent != nullptr && latent->qkv_bias) || (dense != nullptr && dense->bias) ||
+         (moe != nullptr && (moe->expert_bias || moe->router_bias));
+}
+
+// Biases that a file switches off and that the model does not have anyway are no news.
+void IgnoreBiasesSwitchedOff(const Architecture& architecture, Config& config) {
+  bool has_bias = architecture.head_bias;
+  for (const LayerGroup& group : architecture.layer_groups) {
+    has_bias |= std::any_of(group.layers.begin(), group.layers.end(), HasBias);
+  }
+  if (has_bias) return;
+  for (const auto& item : config.object().items()) {
+    if (item.value() == false && absl::StrContains(item.key(), "bias")) config.Ignore({item.key().c_str()});
+  }
 }
 
 void WarnOfTowers(const json& document, Report& report) {
@@ -159,33 +181,51 @@ std::optional<ImportedModel> Import(absl::string_view text, Report& report) {
   const std::optional<json> document = hugging_face::ParseJson(text, report);
   if (!document) return std::nullopt;
   const Language language = FindLanguage(*document);
-  Config config(*language.object, language.path, report);
-  if (RefuseOtherFile(config, report)) return std::nullopt;
+  const bool is_nested = language.object != &*document;
+  const Config as_sent(*language.object, language.path, report);
+  if (RefuseOtherFile(Config(*document, "", report), report)) return std::nullopt;
 
   ImportedModel model;
   std::string model_type;
-  const Family* family = ChooseFamily(config, *document, *language.object, model_type, report);
+  std::string unknown_family;
+  const Family* family = ChooseFamily(as_sent, *document, *language.object, model_type, unknown_family, report);
   if (family == nullptr) return std::nullopt;
   model.family = family->traits.model_type;
+  hugging_face::DecoderTraits traits = family->traits;
+  json filled;
+  if (is_nested || !unknown_family.empty()) traits.rotary_buffers = false;
+  if (is_nested && unknown_family.empty()) {
+    filled = hugging_face::WithClassDefaults(model.family, *language.object, language.path, report);
+  }
+  Config config(filled.is_null() ? *language.object : filled, language.path, report);
   Architecture& architecture = model.architecture;
   architecture.name = model_type;
-  family->build(config, family->traits, architecture);
+  family->build(config, traits, architecture);
   Config root(*document, "", report);
   architecture.checkpoint_dtype =
       hugging_face::ReadCheckpointDtype(config.HasAny({"torch_dtype", "dtype"}) ? config : root);
-  hugging_face::ReadQuantization(config.Has("quantization_config") ? config : root, family->traits,
+  hugging_face::ReadQuantization(hugging_face::HasQuantization(config) ? config : root, traits,
                                  architecture.quantization);
-  if (language.object != &*document) ReadOuterTying(*document, architecture, report);
+  if (is_nested) ReadOuterTying(*document, architecture, report);
+  hugging_face::ReadOutputHead(root, FirstClass(*document), is_nested, architecture);
 
-  config.Ignore({"quantization_config", "torch_dtype", "dtype", "is_encoder_decoder", "tie_word_embeddings"});
+  config.Ignore({"quantization_config", "compression_config", "quantization", "torch_dtype", "dtype",
+                 "is_encoder_decoder", "tie_word_embeddings", "num_labels"});
   for (const char* key : kTowers) config.Ignore({key});
   WarnOfTowers(*document, report);
-  if (language.object == &*document && document->contains(kNestedParent)) config.Ignore({kNestedParent});
+  if (!is_nested && document->contains(kNestedParent)) config.Ignore({kNestedParent});
+  IgnoreBiasesSwitchedOff(architecture, config);
+  const std::string why = unknown_family.empty() ? "" : hugging_face::WhyUnlikeLlamaByKeys(config);
+  if (!why.empty()) {
+    RefuseUnlikeLlama(unknown_family, why, report);
+    return std::nullopt;
+  }
   config.WarnUnknown();
   if (architecture.stores_tied_table_twice) {
     config.Warn(
         ImportWarning::Kind::kAssumedValue, "tie_word_embeddings",
-        "checkpoints of this family usually store the tied table twice: the second copy is a line beside the total");
+        "checkpoints of this family, as published, store the tied table twice: the second copy is a line beside the "
+        "total, and a checkpoint that was saved again may lack it");
   }
   if (!report.violations.empty()) return std::nullopt;
 

@@ -12,7 +12,16 @@ constexpr Flag kAlways = {nullptr, true};
 void BuildLatent(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   ReadFrame(config, traits, architecture);
   const int32_t layer_count = ReadLayerCount(config);
-  const LatentAttention attention = ReadLatent(config);
+  // Some models of the family keep its experts and attend with plain heads.
+  const bool latent = config.Bool({"use_mla"}, true);
+  Attention attention;
+  if (latent) {
+    attention = ReadLatent(config);
+  } else {
+    attention = ReadGroupedQuery(config, traits, architecture.hidden_dim);
+    config.Ignore(
+        {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "lm_head", "rm_head"});
+  }
   const std::vector<bool> expert_layers = ExpertLayers(config, traits.moe, layer_count);
   const bool any_experts = std::find(expert_layers.begin(), expert_layers.end(), true) != expert_layers.end();
   const bool any_dense = std::find(expert_layers.begin(), expert_layers.end(), false) != expert_layers.end();
@@ -34,6 +43,19 @@ void BuildLatent(Config& config, const DecoderTraits& traits, Architecture& arch
   }
   ReadMtp(config, traits, layers.back(), architecture);
   architecture.layer_groups = GroupLayers(layers);
+}
+
+// A missing width of values is hidden / heads.
+void BuildMiniCpm3(Config& config, const DecoderTraits& traits, Architecture& architecture) {
+  config.Ignore({"dim_model_base"});
+  if (config.Has("v_head_dim")) return BuildLatent(config, traits, architecture);
+  nlohmann::json whole = config.object();
+  Config derived(whole, config.Path(""), config.report());
+  const int64_t hidden_dim = derived.Required({"hidden_size"});
+  const int64_t heads = derived.Required({"num_attention_heads"}, 1, kMaxHeadCount);
+  whole["v_head_dim"] = DerivedHeadDim(derived, "v_head_dim", hidden_dim, heads);
+  BuildLatent(derived, traits, architecture);
+  config.IgnoreWhatRead(derived);
 }
 
 constexpr Family kFamilies[] = {
@@ -59,7 +81,7 @@ constexpr Family kFamilies[] = {
       .moe = {.rule = MoeRule::kAfterDense, .shared = SharedExperts::kFused, .correction_bias = kAlways},
       .mtp = MtpRule::kOwnTables},
      BuildLatent},
-    {{.model_type = "minicpm3"}, BuildLatent},
+    {{.model_type = "minicpm3", .tied = true}, BuildMiniCpm3},
 };
 
 }  // namespace

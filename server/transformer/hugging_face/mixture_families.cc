@@ -190,6 +190,7 @@ constexpr Family kFamilies[] = {
       .qkv_bias = kAttentionBias,
       .output_bias = kAttentionBias,
       .qk_norm = QkNorm::kPerHeadDim,
+      .qk_norm_on = {"use_qk_norm", true},
       .default_head_dim = 128,
       .window = WindowRule::kAfterSwitch,
       .moe = {.rule = MoeRule::kSparseStep}},
@@ -211,6 +212,7 @@ constexpr Family kFamilies[] = {
     {{.model_type = "gpt_oss",
       .qkv_bias = {"attention_bias", true},
       .output_bias = {"attention_bias", true},
+      .default_window = 128,
       .sinks = true,
       .window = WindowRule::kAlternate,
       .moe =

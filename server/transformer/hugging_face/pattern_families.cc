@@ -17,8 +17,36 @@ int64_t WidthOf(double multiple, int64_t hidden_dim) {
   return (width + kMultipleOf - 1) / kMultipleOf * kMultipleOf;
 }
 
+// Only the KV heads differ between layers.
+void BuildDeci(Config& config, const DecoderTraits& traits, Architecture& architecture) {
+  ReadFrame(config, traits, architecture);
+  const int32_t layer_count = ReadLayerCount(config);
+  GroupedQueryAttention attention = ReadGroupedQuery(config, traits, architecture.hidden_dim);
+  const DenseFeedForward dense = ReadDense(config, traits);
+  const std::vector<int64_t> kv_heads =
+      config.Ints("num_key_value_heads_per_layer", 1, kMaxHeadCount).value_or(std::vector<int64_t>());
+  if (kv_heads.size() != static_cast<size_t>(layer_count)) {
+    config.Violate("num_key_value_heads_per_layer", absl::StrCat("must list all ", layer_count, " layers"), "CONFLICT");
+    return;
+  }
+  std::vector<Layer> layers;
+  for (const int64_t count : kv_heads) {
+    attention.kv_head_count = static_cast<int32_t>(count);
+    CheckHeads(config, attention);
+    Layer layer;
+    layer.norms = NormsOf(traits.norm, traits.norms_per_layer);
+    layer.attention = attention;
+    layer.feed_forward = dense;
+    layers.push_back(layer);
+  }
+  architecture.layer_groups = GroupLayers(layers);
+}
+
 // An attention or MLP that was removed takes its norm with it.
 void BuildNas(Config& config, const DecoderTraits& traits, Architecture& architecture) {
+  if (!config.Has("block_configs") && config.Has("num_key_value_heads_per_layer")) {
+    return BuildDeci(config, traits, architecture);
+  }
   ReadFrame(config, traits, architecture);
   const int32_t layer_count = ReadLayerCount(config);
   const GroupedQueryAttention base = ReadGroupedQuery(config, traits, architecture.hidden_dim);
@@ -89,6 +117,7 @@ constexpr Family kFamilies[] = {
       .output_bias = kAttentionBias,
       .mlp_bias = {"mlp_bias", false}},
      BuildNas},
+    {{.model_type = "deci", .qkv_bias = kAttentionBias, .output_bias = kAttentionBias}, BuildDeci},
 };
 
 }  // namespace

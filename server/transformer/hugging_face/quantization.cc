@@ -4,49 +4,19 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/transformer/hugging_face/module_pattern.h"
+#include "server/transformer/hugging_face/quantization_methods.h"
 
 namespace sliceplan::transformer::hugging_face {
 namespace {
 
 using hardware::DataType;
 
-constexpr double kFp32Bytes = 4;
-constexpr double kFp16Bytes = 2;
-constexpr double kByte = 1;
-constexpr double kBitsPerByte = 8;
-constexpr int64_t kMaxBlock = 65536;
-// OCP microscaling: one 8-bit exponent for 32 elements. NVFP4: one 8-bit float for 16, and one fp32 scale a tensor.
-constexpr int32_t kMxBlock = 32;
-constexpr int32_t kNvfp4Block = 16;
 // bitsandbytes: one maximum for 64 elements; double quantisation stores it in 8 bits and one fp32 for 256 of those.
 constexpr int32_t kNf4Block = 64;
 constexpr double kNf4DoubleScaleBytes = kByte + kFp32Bytes / 256;
-// compressed-tensors keeps the shape of a packed weight as two 64-bit integers.
-constexpr double kPackedShapeBytes = 16;
-
-void QuantizeLinears(const WeightFormat& format, Quantization& quantization) {
-  for (const WeightClass weight_class :
-       {WeightClass::kAttention, WeightClass::kDenseFeedForward, WeightClass::kExpert, WeightClass::kSharedExpert}) {
-    quantization.quantized[static_cast<size_t>(weight_class)] = true;
-    quantization.formats[static_cast<size_t>(weight_class)] = format;
-  }
-}
-
-void Quantize(WeightClass weight_class, const WeightFormat& format, Quantization& quantization) {
-  quantization.quantized[static_cast<size_t>(weight_class)] = true;
-  quantization.formats[static_cast<size_t>(weight_class)] = format;
-}
-
-DataType IntegerOf(int64_t bits) { return bits <= 4 ? DataType::kInt4 : DataType::kInt8; }
-
-// Widths that are stored packed in other than 4 or 8 bits are not in the list of formats.
-bool CheckBits(Config& part, const char* key, int64_t bits) {
-  if (bits == 4 || bits == 8) return true;
-  part.Unsupported(key, absl::StrCat(bits, " bits: only 4 and 8 are modelled"));
-  return false;
-}
 
 // Block scales of [rows, columns], or one scale a tensor.
 void ReadFp8(Config& part, Quantization& quantization) {
@@ -162,121 +132,47 @@ void ReadBitsAndBytes(Config& part, Quantization& quantization) {
   QuantizeLinears(format, quantization);
 }
 
-// One entry of config_groups, as compressed-tensors and modelopt write it.
-std::optional<WeightFormat> ReadWeights(Config& weights, absl::string_view packing) {
+// Values in groups along the input, each with a scale and a bias, of tables and head too.
+void ReadMlx(Config& part, Quantization& quantization) {
+  const std::string mode = part.Text({"mode"});
+  if (!mode.empty() && mode != "affine") {
+    part.Unsupported("mode", absl::StrCat("'", mode.substr(0, 40), "' is not modelled"));
+    return;
+  }
   WeightFormat format;
-  const int64_t bits = weights.Required({"num_bits"}, 2, 8);
-  if (!CheckBits(weights, "num_bits", bits)) return std::nullopt;
-  const bool is_float = weights.Text({"type"}) == "float";
-  format.dtype = is_float ? (bits == 4 ? DataType::kFp4 : DataType::kFp8) : IntegerOf(bits);
-  const std::string strategy = weights.Text({"strategy"});
-  const int64_t group = weights.IntOr({"group_size"}, 0, -1, kMaxBlock);
+  const int64_t bits = part.Required({"bits"}, 2, 8);
+  CheckBits(part, "bits", bits);
+  format.dtype = IntegerOf(bits);
+  format.block_rows = 1;
+  format.block_columns = static_cast<int32_t>(part.Required({"group_size"}, 1, kMaxBlock));
   format.scale_bytes = kFp16Bytes;
-  if (is_float && bits == 4) {
-    format.block_rows = 1;
-    format.block_columns = group > 0 ? static_cast<int32_t>(group) : kNvfp4Block;
-    format.scale_bytes = kByte;
-    if (format.block_columns == kNvfp4Block) format.tensor_scalar_bytes = 2 * kFp32Bytes;  // scales of weight and input
-  } else if (strategy == "channel" || (strategy.empty() && group < 0)) {
-    format.block_rows = 1;
-  } else if (strategy == "group" || (strategy.empty() && group > 0)) {
-    format.block_rows = 1;
-    format.block_columns = static_cast<int32_t>(std::max<int64_t>(group, 0));
-  } else if (strategy == "block") {
-    const auto block = weights.Ints("block_structure", 1, kMaxBlock);
-    if (!block || block->size() != 2) {
-      weights.Violate("block_structure", "must be two numbers: rows and columns");
-      return std::nullopt;
-    }
-    format.block_rows = static_cast<int32_t>((*block)[0]);
-    format.block_columns = static_cast<int32_t>((*block)[1]);
-    format.scale_bytes = kFp32Bytes;
-  } else if (strategy == "tensor" || strategy.empty()) {
-    format.scale_bytes = kFp32Bytes;
-  } else {
-    weights.Unsupported("strategy", absl::StrCat("'", strategy, "' is not modelled"));
-    return std::nullopt;
+  format.zero_point_bytes = kFp16Bytes;
+  QuantizeLinears(format, quantization);
+  for (const WeightClass weight_class : {WeightClass::kHead, WeightClass::kEmbedding, WeightClass::kRouter}) {
+    Quantize(weight_class, format, quantization);
   }
-  if (!is_float && !weights.Bool({"symmetric"}, true))
-    format.zero_point_bytes = static_cast<double>(bits) / kBitsPerByte;
-  if (packing == "pack-quantized") format.tensor_scalar_bytes = kPackedShapeBytes;
-  return format;
-}
-
-void ReadGroupTargets(Config& group, const WeightFormat& format, Quantization& quantization) {
-  const std::vector<std::string> targets = group.Texts("targets").value_or(std::vector<std::string>{"Linear"});
-  for (const std::string& target : targets) {
-    if (target == "Linear") {
-      QuantizeLinears(format, quantization);
-      continue;
-    }
-    const ModulePattern pattern = ParseModulePattern(target);
-    for (const UnquantizedWeight& weight : pattern.weights) Quantize(weight.weight_class, format, quantization);
-    if (pattern.weights.empty() && !pattern.is_outside_language_model) {
-      group.Warn(ImportWarning::Kind::kUnknownKey, "targets",
-                 absl::StrCat("'", target.substr(0, 80), "' was not understood"));
+  for (const auto& item : part.object().items()) {
+    // Modules by name: false keeps the checkpoint's format, an object has settings of its own.
+    if (item.value() == false) {
+      for (UnquantizedWeight& weight : ParseModulePattern(item.key()).weights) {
+        quantization.exceptions.push_back(std::move(weight));
+      }
+    } else if (item.value().is_object()) {
+      part.Warn(ImportWarning::Kind::kUnknownKey, "",
+                "modules with settings of their own are not modelled: they count like the other weights");
+      break;
     }
   }
 }
 
-void ReadConfigGroups(Config& part, Quantization& quantization) {
-  const std::string packing = part.Text({"format"});
-  const nlohmann::json* groups = part.Object("config_groups");
-  if (groups == nullptr) {
-    part.Violate("config_groups", "is missing", "REQUIRED");
-    return;
-  }
-  for (const auto& item : groups->items()) {
-    const std::string path = part.Path(absl::StrCat("config_groups.", item.key()));
-    if (!item.value().is_object()) {
-      part.report().Violate(path, "must be an object", "WRONG_TYPE");
-      continue;
-    }
-    Config group(item.value(), path, part.report());
-    const nlohmann::json* object = group.Object("weights");
-    if (object == nullptr) continue;  // only activations are quantised
-    Config weights(*object, group.Path("weights"), part.report());
-    const std::string group_packing = group.Text({"format"});
-    if (const auto format = ReadWeights(weights, group_packing.empty() ? packing : group_packing)) {
-      ReadGroupTargets(group, *format, quantization);
-    }
-  }
-}
-
-void ReadCompressedTensors(Config& part, Quantization& quantization) {
-  ReadConfigGroups(part, quantization);
-  part.Ignore({"format", "global_compression_ratio", "kv_cache_scheme", "quantization_status", "sparsity_config",
-               "transform_config", "version", "config_groups"});
-}
-
-void ReadModelOpt(Config& part, Quantization& quantization) {
-  const std::string algorithm = part.Text({"quant_algo"});
-  WeightFormat format;
-  if (algorithm == "FP8") {
-    format.dtype = DataType::kFp8;
-    format.scale_bytes = kFp32Bytes;
-    format.tensor_scalar_bytes = kFp32Bytes;  // scale of the activations
-  } else if (algorithm == "NVFP4") {
-    format.dtype = DataType::kFp4;
-    format.block_rows = 1;
-    format.block_columns = kNvfp4Block;
-    format.scale_bytes = kByte;
-    format.tensor_scalar_bytes = 2 * kFp32Bytes;
-  } else if (algorithm == "W4A8_AWQ" || algorithm == "W4A16_AWQ") {
-    format.dtype = DataType::kInt4;
-    format.block_rows = 1;
-    format.block_columns = static_cast<int32_t>(part.IntOr({"group_size"}, 128, 1, kMaxBlock));
-    format.scale_bytes = kFp16Bytes;
-  } else if (part.Has("config_groups")) {
-    ReadConfigGroups(part, quantization);
-    return;
-  } else {
-    part.Warn(
-        ImportWarning::Kind::kUnknownKey, "quant_algo",
-        absl::StrCat("'", algorithm.substr(0, 40), "' is not understood: weights count in the checkpoint's format"));
-    return;
-  }
-  part.Ignore({"config_groups", "kv_cache_quant_algo", "kv_cache_scheme", "producer", "group_size", "quant_library"});
+// Packed like GPTQ or AWQ, as packing_format says; its own packing has no group indices.
+void ReadAutoRound(Config& part, Quantization& quantization) {
+  const std::string packing = part.Text({"packing_format", "backend"});
+  WeightFormat format = ReadGroups(part);
+  if (absl::StrContains(packing, "gptq")) format.column_bytes = kFp32Bytes;
+  part.Warn(ImportWarning::Kind::kAssumedValue, "packing_format",
+            absl::StrCat("weights count as packed like ", format.column_bytes > 0 ? "GPTQ" : "AWQ",
+                         ", the few bytes of group indices may differ"));
   QuantizeLinears(format, quantization);
 }
 
@@ -294,7 +190,21 @@ constexpr Method kMethods[] = {
     {"compressed-tensors", ReadCompressedTensors},
     {"bitsandbytes", ReadBitsAndBytes},
     {"modelopt", ReadModelOpt},
+    {"mlx", ReadMlx},
+    {"auto-round", ReadAutoRound},
+    {"intel/auto-round", ReadAutoRound},
 };
+
+// Early files of some methods do not name them.
+std::string MethodOf(Config& part, bool is_mlx_beside) {
+  std::string name = part.Text({"quant_method"});
+  if (!name.empty()) return name;
+  if (part.HasAny({"config_groups"})) return "compressed-tensors";
+  if (part.HasAny({"desc_act", "damp_percent", "true_sequential"})) return "gptq";
+  if (part.HasAny({"zero_point", "w_bit", "q_group_size"})) return "awq";
+  if (part.HasAny({"load_in_4bit", "load_in_8bit"})) return "bitsandbytes";
+  return is_mlx_beside && part.HasAny({"group_size"}) && part.HasAny({"bits"}) ? "mlx" : "";
+}
 
 void ReadExceptions(Config& part, Quantization& quantization) {
   for (const char* key :
@@ -340,16 +250,26 @@ DataType ReadCheckpointDtype(Config& config) {
   return DataType::kBf16;
 }
 
+bool HasQuantization(const Config& config) {
+  return config.HasAny({"quantization_config", "compression_config", "quantization"});
+}
+
 void ReadQuantization(Config& config, const DecoderTraits& traits, Quantization& quantization) {
-  const nlohmann::json* object = config.Object("quantization_config");
+  const char* key = "quantization_config";
+  // Older names of compressed-tensors, and mlx, which writes both.
+  for (const char* other : {"compression_config", "quantization"}) {
+    if (!config.Has(key) && config.Has(other)) key = other;
+  }
+  const nlohmann::json* object = config.Object(key);
   if (object == nullptr) return;
-  Config part(*object, config.Path("quantization_config"), config.report());
-  const std::string name = part.Text({"quant_method"});
+  Config part(*object, config.Path(key), config.report());
+  const std::string name = MethodOf(part, config.Has("quantization"));
   const auto method = std::find_if(std::begin(kMethods), std::end(kMethods),
                                    [&name](const Method& known) { return name == known.name; });
   if (method == std::end(kMethods)) {
     part.Warn(ImportWarning::Kind::kUnknownKey, "quant_method",
-              absl::StrCat("'", name.substr(0, 40), "' is not understood: weights count in the checkpoint's format"));
+              absl::StrCat(name.empty() ? "is missing" : absl::StrCat("'", name.substr(0, 40), "' is not understood"),
+                           ": how many bytes the weights take is not known, they count in the checkpoint's format"));
     return;
   }
   quantization.method = name;

@@ -11,8 +11,12 @@ namespace sliceplan::transformer::hugging_face {
 // Reads `torch_dtype` or `dtype`; bf16 when absent.
 hardware::DataType ReadCheckpointDtype(Config& config);
 
-// Fills `quantization` from the object under `quantization_config`, if there is one. A method that is not understood is
-// a warning, and the weights then count in the checkpoint's format.
+// One of the keys that ReadQuantization reads is there.
+bool HasQuantization(const Config& config);
+
+// Fills `quantization` from the object under `quantization_config`, `compression_config` (its older name) or
+// `quantization` (mlx), if there is one. A method that is not understood is a warning, and the weights then count in
+// the checkpoint's format.
 void ReadQuantization(Config& config, const DecoderTraits& traits, Quantization& quantization);
 
 }  // namespace sliceplan::transformer::hugging_face

@@ -1,7 +1,4 @@
-// Which family a name belongs to, and which names are known and refused.
-#include <algorithm>
-#include <iterator>
-
+// Which family a name belongs to.
 #include "absl/strings/match.h"
 #include "server/transformer/hugging_face/family.h"
 
@@ -20,8 +17,11 @@ constexpr Alias kAliases[] = {
     {"deepseek_vl_v2", "deepseek_v2"},
     {"exaone4_0", "exaone4"},
     {"falcon3", "llama"},
+    {"fuyu", "persimmon"},
     {"gemma3", "gemma3_text"},
     {"gemma4", "gemma4_text"},
+    {"glm4v", "glm4v_text"},
+    {"glm4v_moe", "glm4_moe"},
     {"glm4v_moe_text", "glm4_moe"},
     {"idefics3", "llama"},
     {"internvl_chat", "internlm2"},
@@ -35,7 +35,6 @@ constexpr Alias kAliases[] = {
     {"mistral3", "mistral"},
     {"paligemma", "gemma"},
     {"phi-msft", "phi"},
-    {"phi3small", "phi3"},
     {"phi3_v", "phi3"},
     {"phi4mm", "phi3"},
     {"pixtral", "mistral"},
@@ -59,6 +58,7 @@ constexpr Alias kAliases[] = {
 constexpr Alias kClasses[] = {
     {"BaichuanForCausalLM", "baichuan"},
     {"BaiChuanForCausalLM", "baichuan"},
+    {"BailingMoeForCausalLM", "bailing_moe"},
     {"BloomForCausalLM", "bloom"},
     {"ChatGLMForConditionalGeneration", "chatglm"},
     {"ChatGLMModel", "chatglm"},
@@ -87,9 +87,11 @@ constexpr Alias kClasses[] = {
     {"GlmForCausalLM", "glm"},
     {"GlmMoeDsaForCausalLM", "glm_moe_dsa"},
     {"GptOssForCausalLM", "gpt_oss"},
+    {"Grok1ForCausalLM", "grok-2"},
     {"GraniteForCausalLM", "granite"},
     {"GraniteMoeForCausalLM", "granitemoe"},
     {"Grok1ModelForCausalLM", "grok-1"},
+    {"HunYuanMoEV1ForCausalLM", "hunyuan_v1_moe"},
     {"InternLM2ForCausalLM", "internlm2"},
     {"InternLMForCausalLM", "internlm"},
     {"JambaForCausalLM", "jamba"},
@@ -100,6 +102,7 @@ constexpr Alias kClasses[] = {
     {"MambaForCausalLM", "mamba"},
     {"MiMoForCausalLM", "mimo"},
     {"MiMoV2FlashForCausalLM", "mimo_v2_flash"},
+    {"MiniCPMForCausalLM", "minicpm"},
     {"MiniMaxForCausalLM", "minimax"},
     {"MiniMaxM2ForCausalLM", "minimax_m2"},
     {"MiniMaxText01ForCausalLM", "minimax_text_01"},
@@ -128,133 +131,6 @@ constexpr Alias kClasses[] = {
     {"Starcoder2ForCausalLM", "starcoder2"},
 };
 
-constexpr char kEncoder[] = "it is an encoder: there is no decoder-only part to count or plan for";
-constexpr char kEncoderDecoder[] =
-    "it is an encoder-decoder: its decoder attends to an encoder and is no decoder-only model";
-constexpr char kVision[] = "it is a vision or audio model: there is no decoder-only part to count or plan for";
-constexpr char kUnmodelled[] = "its layers hold parts that are not modelled here";
-
-struct Refusal {
-  const char* model_type;
-  const char* why;
-};
-
-constexpr Refusal kRefusals[] = {
-    {"albert", kEncoder},
-    {"bert", kEncoder},
-    {"big_bird", kEncoder},
-    {"camembert", kEncoder},
-    {"data2vec-text", kEncoder},
-    {"deberta", kEncoder},
-    {"deberta-v2", kEncoder},
-    {"distilbert", kEncoder},
-    {"electra", kEncoder},
-    {"ernie", kEncoder},
-    {"esm", kEncoder},
-    {"flaubert", kEncoder},
-    {"fnet", kEncoder},
-    {"funnel", kEncoder},
-    {"ibert", kEncoder},
-    {"layoutlm", kEncoder},
-    {"layoutlmv2", kEncoder},
-    {"layoutlmv3", kEncoder},
-    {"longformer", kEncoder},
-    {"luke", kEncoder},
-    {"mobilebert", kEncoder},
-    {"modernbert", kEncoder},
-    {"mpnet", kEncoder},
-    {"new", kEncoder},
-    {"nomic_bert", kEncoder},
-    {"nystromformer", kEncoder},
-    {"rembert", kEncoder},
-    {"roberta", kEncoder},
-    {"roformer", kEncoder},
-    {"splinter", kEncoder},
-    {"squeezebert", kEncoder},
-    {"xlm", kEncoder},
-    {"xlm-roberta", kEncoder},
-    {"xlm-roberta-xl", kEncoder},
-    {"bart", kEncoderDecoder},
-    {"bigbird_pegasus", kEncoderDecoder},
-    {"blenderbot", kEncoderDecoder},
-    {"blenderbot-small", kEncoderDecoder},
-    {"encoder-decoder", kEncoderDecoder},
-    {"fsmt", kEncoderDecoder},
-    {"led", kEncoderDecoder},
-    {"longt5", kEncoderDecoder},
-    {"m2m_100", kEncoderDecoder},
-    {"marian", kEncoderDecoder},
-    {"mbart", kEncoderDecoder},
-    {"moonshine", kEncoderDecoder},
-    {"mt5", kEncoderDecoder},
-    {"mvp", kEncoderDecoder},
-    {"nllb-moe", kEncoderDecoder},
-    {"pegasus", kEncoderDecoder},
-    {"pegasus_x", kEncoderDecoder},
-    {"plbart", kEncoderDecoder},
-    {"prophetnet", kEncoderDecoder},
-    {"seamless_m4t", kEncoderDecoder},
-    {"speech_to_text", kEncoderDecoder},
-    {"switch_transformers", kEncoderDecoder},
-    {"t5", kEncoderDecoder},
-    {"t5gemma", kEncoderDecoder},
-    {"udop", kEncoderDecoder},
-    {"umt5", kEncoderDecoder},
-    {"vision-encoder-decoder", kEncoderDecoder},
-    {"whisper", kEncoderDecoder},
-    {"align", kVision},
-    {"audio-spectrogram-transformer", kVision},
-    {"beit", kVision},
-    {"blip", kVision},
-    {"chinese_clip", kVision},
-    {"clip", kVision},
-    {"clip_text_model", kVision},
-    {"clip_vision_model", kVision},
-    {"clipseg", kVision},
-    {"convnext", kVision},
-    {"deit", kVision},
-    {"detr", kVision},
-    {"dinov2", kVision},
-    {"dinov3_vit", kVision},
-    {"dpt", kVision},
-    {"hubert", kVision},
-    {"levit", kVision},
-    {"mobilevit", kVision},
-    {"resnet", kVision},
-    {"sam", kVision},
-    {"segformer", kVision},
-    {"siglip", kVision},
-    {"siglip2", kVision},
-    {"siglip_vision_model", kVision},
-    {"swin", kVision},
-    {"swinv2", kVision},
-    {"vit", kVision},
-    {"vit_mae", kVision},
-    {"wav2vec2", kVision},
-    {"wavlm", kVision},
-    {"xclip", kVision},
-    {"yolos", kVision},
-    {"bamba", kUnmodelled},
-    {"falcon_h1", kUnmodelled},
-    {"gemma3n", kUnmodelled},
-    {"gemma3n_text", kUnmodelled},
-    {"granitemoehybrid", kUnmodelled},
-    {"lfm2", kUnmodelled},
-    {"lfm2_moe", kUnmodelled},
-    {"mllama", kUnmodelled},
-    {"mllama_text_model", kUnmodelled},
-    {"recurrent_gemma", kUnmodelled},
-    {"retnet", kUnmodelled},
-    {"rwkv", kUnmodelled},
-    {"rwkv5", kUnmodelled},
-    {"rwkv6", kUnmodelled},
-    {"rwkv7", kUnmodelled},
-    {"xlnet", kUnmodelled},
-    {"xlstm", kUnmodelled},
-    {"zamba", kUnmodelled},
-    {"zamba2", kUnmodelled},
-};
-
 const Family* FindIn(absl::Span<const Family> families, absl::string_view model_type) {
   for (const Family& family : families) {
     if (model_type == family.traits.model_type) return &family;
@@ -271,8 +147,9 @@ const Family* FindFamily(absl::string_view model_type) {
       break;
     }
   }
-  for (const auto families : {LlamaFamilies, MixtureFamilies, LatentFamilies, GemmaFamilies, HybridFamilies,
-                              GptFamilies, CompressedFamilies, PatternFamilies}) {
+  for (const auto families :
+       {LlamaFamilies, MixtureFamilies, LatentFamilies, GemmaFamilies, HybridFamilies, GptFamilies, CompressedFamilies,
+        PatternFamilies, OptFamilies, LlamaVariants, MixtureVariants}) {
     if (const Family* family = FindIn(families(), model_type)) return family;
   }
   return nullptr;
@@ -281,13 +158,6 @@ const Family* FindFamily(absl::string_view model_type) {
 absl::string_view ModelTypeOfClass(absl::string_view class_name) {
   for (const Alias& known : kClasses) {
     if (class_name == known.name) return known.model_type;
-  }
-  return "";
-}
-
-absl::string_view WhyUnsupported(absl::string_view model_type) {
-  for (const Refusal& refusal : kRefusals) {
-    if (model_type == refusal.model_type) return refusal.why;
   }
   return "";
 }
