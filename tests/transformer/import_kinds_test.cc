@@ -237,6 +237,16 @@ TEST(ImportKindsTest, Arctic) {
             2 * kV * kD + kD + kL * (kGroupedLinears + 3 * kD + 3 * kD * kD + 4 * kD + 4 * 3 * kD * kF));
 }
 
+// Biases of both output projections and of no other.
+TEST(ImportKindsTest, Telechat) {
+  const std::string text = R"({"model_type": "telechat", "hidden_size": 64, "ffn_hidden_size": 256, "n_layer": 4,
+      "n_head": 8, "vocab_size": 1000, "layer_norm_epsilon": 1e-5, "tie_word_embeddings": false})";
+  EXPECT_EQ(Count(text).total_count, 2 * kV * kD + kD + kL * (4 * kD * kD + 2 * kD + 3 * kD * kF + 2 * kD));
+  nlohmann::json untold = nlohmann::json::parse(text);
+  untold.erase("tie_word_embeddings");
+  EXPECT_EQ(ImportHuggingFaceConfig(untold.dump()).violations.front().field, "tie_word_embeddings");
+}
+
 struct Unsupported {
   const char* config;
   const char* field;
@@ -306,7 +316,7 @@ TEST(ImportKindsTest, ForeignKeysOfUnknownFamilies) {
 
 TEST(ImportKindsTest, KnownStrangersSayWhy) {
   for (const char* model_type :
-       {"phi4flash", "baichuan_m1", "gla", "diffllama", "doge", "minicpm_sala", "telechat", "ernie4_5_moe_vl"}) {
+       {"phi4flash", "baichuan_m1", "gla", "diffllama", "doge", "minicpm_sala", "ernie4_5_moe_vl"}) {
     const ImportResult result = ImportHuggingFaceConfig(Small(absl::StrCat("\"model_type\": \"", model_type, "\"")));
     ASSERT_EQ(result.violations.size(), 1u) << model_type;
     EXPECT_THAT(result.violations[0].description, HasSubstr("is not supported")) << model_type;

@@ -82,6 +82,19 @@ void BuildPhi3Small(Config& config, const DecoderTraits& traits, Architecture& a
   architecture.layer_groups = {{ReadLayerCount(config), {layer}}};
 }
 
+// Of the MLP only the down projection has a bias. Files of the family tie the table or do not, so they must say it.
+void BuildTelechat(Config& config, const DecoderTraits& traits, Architecture& architecture) {
+  BuildDecoder(config, traits, architecture);
+  if (!config.Has("tie_word_embeddings")) config.Violate("tie_word_embeddings", "is missing", "REQUIRED");
+  if (config.Bool({"embed_layernorm"}, false)) {
+    config.Unsupported("embed_layernorm", "a norm after the embedding is not modelled in this family");
+  }
+  config.Ignore({"base_seqlen", "logn", "training_seqlen", "unk_token_id"});
+  for (LayerGroup& group : architecture.layer_groups) {
+    for (Layer& layer : group.layers) layer.extra_parameter_count = architecture.hidden_dim;
+  }
+}
+
 constexpr Family kFamilies[] = {
     {{.model_type = "minicpm", .tied = true, .qkv_bias = kAttentionBias, .output_bias = kAttentionBias}, BuildMiniCpm},
     {{.model_type = "bitnet", .norms_per_layer = 3, .qkv_bias = kAttentionBias, .output_bias = kAttentionBias},
@@ -99,6 +112,7 @@ constexpr Family kFamilies[] = {
       .output_bias = kAlways,
       .mlp_bias = kAlways},
      BuildPhi3Small},
+    {{.model_type = "telechat", .output_bias = kAlways}, BuildTelechat},
 };
 
 }  // namespace

@@ -55,9 +55,10 @@ void ReadOutputHead(Config& root, absl::string_view class_name, bool is_nested, 
                                      [class_name](auto suffix) { return absl::EndsWith(class_name, suffix); });
   if (is_nested || generates || !absl::EndsWith(class_name, "Model")) return;
   SetHead(0, false, architecture);
-  root.Warn(
-      ImportWarning::Kind::kExcludedPart, "architectures",
-      absl::StrCat(shown, "has no output head, as embedding models do: none is counted, and no text is generated"));
+  root.Warn(ImportWarning::Kind::kExcludedPart, "architectures",
+            absl::StrCat(shown,
+                         "has no output head, as embedding models do: none is counted. A language model over the same "
+                         "weights is of a class like ...ForCausalLM"));
 }
 
 }  // namespace sliceplan::transformer::hugging_face

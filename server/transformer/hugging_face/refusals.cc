@@ -10,7 +10,6 @@ constexpr char kEncoderDecoder[] =
 constexpr char kVision[] = "it is a vision or audio model: there is no decoder-only part to count or plan for";
 constexpr char kUnmodelled[] = "its layers hold parts that are not modelled here";
 constexpr char kTwoKindsOfExperts[] = "its image tokens have experts of their own, which are not modelled here";
-constexpr char kUnsure[] = "which of its projections have biases is not known here for sure";
 
 struct Refusal {
   const char* model_type;
@@ -136,7 +135,6 @@ constexpr Refusal kRefusals[] = {
     {"rwkv5", kUnmodelled},
     {"rwkv6", kUnmodelled},
     {"rwkv7", kUnmodelled},
-    {"telechat", kUnsure},
     {"xlnet", kUnmodelled},
     {"xlstm", kUnmodelled},
     {"zamba", kUnmodelled},
