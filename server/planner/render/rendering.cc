@@ -1,7 +1,9 @@
 #include "server/planner/render/rendering.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "server/planner/render/render_words.h"
 
 namespace sliceplan::planner {
 
@@ -27,8 +29,22 @@ std::vector<RenderTarget> DefaultTargets(const hardware::Slice& slice) {
   return {RenderTarget::kJax, RenderTarget::kMegatron, RenderTarget::kGkeJobSet, RenderTarget::kKueue};
 }
 
-absl::StatusOr<Rendering> Render(RenderTarget target, const RenderInput&) {
-  return absl::UnimplementedError(absl::StrCat("No rendering for ", RenderTargetName(target), " yet."));
+absl::StatusOr<Rendering> Render(RenderTarget target, const RenderInput& input) {
+  const auto made = [&](absl::string_view format, absl::StatusOr<std::string> text) -> absl::StatusOr<Rendering> {
+    if (!text.ok()) return text.status();
+    return Rendering{target, std::string(format), *std::move(text)};
+  };
+  switch (target) {
+    case RenderTarget::kJax: return made("python", RenderJax(input));
+    case RenderTarget::kMaxText: return made("yaml", RenderMaxText(input));
+    case RenderTarget::kMegatron: return made("shell", RenderMegatron(input));
+    case RenderTarget::kVllm: return CannotExpress(target, "it serves models and does not train them");
+    case RenderTarget::kXpk: return made("shell", RenderXpk(input));
+    case RenderTarget::kGkeJobSet: return made("yaml", RenderGkeJobSet(input));
+    case RenderTarget::kKueue: return made("yaml", RenderKueue(input));
+    case RenderTarget::kCloudTpu: return made("shell", RenderCloudTpu(input));
+  }
+  return absl::InvalidArgumentError("Unknown render target.");
 }
 
 }  // namespace sliceplan::planner
