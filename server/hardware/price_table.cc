@@ -27,10 +27,8 @@ int64_t DateNumber(absl::string_view as_of) {
 
 // How far a region is from "the United States", when the caller names none.
 int RegionRank(const PriceRow& row) {
-  if (IsUsRegion(row.region)) return 0;
-  if (row.region == kEveryRegion) return 1;
-  if (row.region == kUnnamedRegion) return 2;
-  return 3;
+  if (IsUsRegion(row.region) || row.region == kEveryRegion) return 0;
+  return row.region == kUnnamedRegion ? 1 : 2;
 }
 
 bool IsInRegion(const PriceRow& row, absl::string_view region) {
@@ -58,8 +56,7 @@ std::string ChosenSentence(const PriceRow& row, const PriceQuery& query) {
   if (query.region.empty()) {
     switch (RegionRank(row)) {
       case 0: why = "the cheapest listed US region"; break;
-      case 1:
-      case 2: why = "no US region is listed"; break;
+      case 1: why = "no US region is listed"; break;
       default: why = "no US region is listed; this is the cheapest elsewhere"; break;
     }
   } else if (!absl::EqualsIgnoreCase(row.region, query.region)) {

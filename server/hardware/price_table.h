@@ -62,9 +62,9 @@ class PriceTable {
   absl::Span<const PriceRow> rows() const { return rows_; }
 
   // For each provider and region only the newest row counts, and the cheapest of those wins; ties go to the first in
-  // the table's order. With `region` empty: regions of the United States; when none is listed, prices that hold in
-  // every region, then those whose source names no region, then the other regions. With `region` set: that region,
-  // compared without case, and prices that hold in every region.
+  // the table's order. With `region` empty: regions of the United States and prices that hold in every region; when
+  // none is listed, those whose source names no region, then the other regions. With `region` set: that region,
+  // compared without case, before prices that hold in every region.
   PriceAnswer Resolve(const PriceQuery& query) const;
 
  private:

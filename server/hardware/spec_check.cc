@@ -10,7 +10,12 @@
 namespace sliceplan::hardware {
 namespace {
 
+// Slower or weaker than any chip; what is divided by them stays finite.
+constexpr double kMinRate = 1;
+constexpr double kMinShare = 1e-6;
+constexpr double kMinWatts = 1e-3;
 constexpr double kMaxRate = 1e24;
+constexpr double kMaxWatts = 1e6;
 constexpr int64_t kMaxBytes = int64_t{1} << 53;
 constexpr int32_t kMaxCount = 1 << 20;
 constexpr int32_t kMaxDims = 3;
@@ -23,13 +28,16 @@ class Checker {
 
   void Rate(absl::string_view field, std::optional<double> value) {
     // Also refuses NaN.
-    if (value && !(*value > 0 && *value <= kMaxRate)) Add(field, "must be above 0 and at most 1e24");
+    if (value && !(*value >= kMinRate && *value <= kMaxRate)) Add(field, "must be between 1 and 1e24");
+  }
+  void Watts(absl::string_view field, std::optional<double> value) {
+    if (value && !(*value >= kMinWatts && *value <= kMaxWatts)) Add(field, "must be between 0.001 and 1e6");
   }
   void Latency(absl::string_view field, std::optional<double> value) {
     if (value && !(*value >= 0 && *value <= kMaxLatencySeconds)) Add(field, "must be between 0 and 1 second");
   }
   void Share(absl::string_view field, std::optional<double> value) {
-    if (value && !(*value > 0 && *value <= 1)) Add(field, "must be above 0 and at most 1");
+    if (value && !(*value >= kMinShare && *value <= 1)) Add(field, "must be between 1e-6 and 1");
   }
   void Bytes(absl::string_view field, std::optional<int64_t> value) {
     if (value && (*value < 1 || *value > kMaxBytes)) Add(field, "must be between 1 and 2^53");
@@ -91,8 +99,8 @@ void CheckSpec(const AcceleratorSpec& spec, absl::string_view prefix, std::vecto
   check.Rate("pcie_bytes_per_second", spec.pcie_bytes_per_second);
   check.Count("chips_per_host", spec.chips_per_host);
 
-  check.Rate("mean_watts", spec.mean_watts);
-  check.Rate("tdp_watts", spec.tdp_watts);
+  check.Watts("mean_watts", spec.mean_watts);
+  check.Watts("tdp_watts", spec.tdp_watts);
   check.Share("sustained_matmul_ratio", spec.sustained_matmul_ratio);
   check.Share("sustained_fp8_matmul_ratio", spec.sustained_fp8_matmul_ratio);
 }

@@ -65,8 +65,10 @@ TEST_P(ResolveTest, FindsTheRow) {
 INSTANTIATE_TEST_SUITE_P(
     Questions, ResolveTest,
     testing::Values(
-        // Newest of us-east5 is 3.90, below us-central1; the cheaper rows are not of the United States.
-        ResolveCase{"cheapest_us_region_newest_row", Query(""), 3.90},
+        // A price of every region holds in the United States; 1.00 is Europe's.
+        ResolveCase{"cheapest_of_the_us_and_of_every_region", Query(""), 2.00},
+        // Newest of us-east5 is 3.90, below us-central1.
+        ResolveCase{"cheapest_us_region_newest_row", Query("", PriceModel::kOnDemand, "", "gcp"), 3.90},
         ResolveCase{"region", Query("us-central1"), 4.00},
         ResolveCase{"region_without_case", Query("US-Central1"), 4.00},
         ResolveCase{"region_before_every_region", Query("us-east5"), 3.90},
@@ -111,6 +113,8 @@ TEST(PriceTableTest, AnUnknownChipHasNoPriceAndNoAlternatives) {
 
 TEST(PriceTableTest, TheSentenceNamesTheRow) {
   EXPECT_EQ(Table().Resolve(Query("")).sentence,
+            "Price: $2 per chip-hour, on demand, lambda, every region, the cheapest listed US region, as of 2026-08.");
+  EXPECT_EQ(Table().Resolve(Query("", PriceModel::kOnDemand, "", "gcp")).sentence,
             "Price: $3.9 per chip-hour, on demand, gcp us-east5, the cheapest listed US region, as of 2026-08-07.");
 }
 

@@ -32,6 +32,12 @@ TEST(CheckSpecTest, NamesTheFieldOutOfRange) {
       {"custom.hbm_bytes_per_second", [](AcceleratorSpec& s) { s.hbm_bytes_per_second = kInfinity; }},
       {"custom.ici_link_bytes_per_second", [](AcceleratorSpec& s) { s.ici_link_bytes_per_second = -1; }},
       {"custom.dcn_bytes_per_second", [](AcceleratorSpec& s) { s.dcn_bytes_per_second = 1.1e24; }},
+      // Tiny rates would make infinite times.
+      {"custom.bf16_flops_per_second", [](AcceleratorSpec& s) { s.bf16_flops_per_second = 1e-300; }},
+      {"custom.ici_link_bytes_per_second", [](AcceleratorSpec& s) { s.ici_link_bytes_per_second = 5e-324; }},
+      {"custom.sustained_matmul_ratio", [](AcceleratorSpec& s) { s.sustained_matmul_ratio = 5e-324; }},
+      {"custom.mean_watts", [](AcceleratorSpec& s) { s.mean_watts = 1e7; }},
+      {"custom.tdp_watts", [](AcceleratorSpec& s) { s.tdp_watts = 1e7; }},
       {"custom.hbm_bytes", [](AcceleratorSpec& s) { s.hbm_bytes = 0; }},
       {"custom.vmem_bytes", [](AcceleratorSpec& s) { s.vmem_bytes = (int64_t{1} << 53) + 1; }},
       {"custom.hbm_usable_bytes", [](AcceleratorSpec& s) { s.hbm_bytes = 10, s.hbm_usable_bytes = 11; }},
