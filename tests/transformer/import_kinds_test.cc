@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr int64_t kD = 64, kF = 256, kV = 1000, kL = 4, kN = 8;
+constexpr int64_t kD = 64, kF = 256, kV = 1000, kL = 4;
 constexpr int64_t kGroupedLinears = kD * kD * 2 + kD * 16 * 2;  // 2 KV heads of 8
 
 // The sizes of a small model under the usual names, the rest as given: `"model_type": "x"`.
