@@ -85,6 +85,10 @@ grpc::ServerUnaryReactor* Dispatcher::Answer(const Method& method, grpc::Callbac
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   CallContext call = ContextOf(context);
   context->AddTrailingMetadata(kRequestIdKey, call.request_id);
+  if (open_calls_.closing()) {
+    Finish(Draining(), method, call, reactor);
+    return reactor;
+  }
   if (method.effort(*request) == Effort::kShort) {
     RunHere(method, call, *request, response, reactor);
     return reactor;

@@ -8,6 +8,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
+#include "server/rpc/open_calls.h"
 #include "server/rpc/server_options.h"
 #include "server/rpc/worker_pool.h"
 
@@ -15,11 +16,16 @@ namespace sliceplan::rpc {
 
 class Dispatcher {
  public:
-  // Both must outlive the dispatcher.
-  Dispatcher(const ServerOptions& options, const JsonLog* log, WorkerPool* pool)
-      : default_deadline_(options.default_deadline), max_deadline_(options.max_deadline), log_(*log), pool_(*pool) {}
+  // All must outlive the dispatcher.
+  Dispatcher(const ServerOptions& options, const JsonLog* log, WorkerPool* pool, const OpenCalls* open_calls)
+      : default_deadline_(options.default_deadline),
+        max_deadline_(options.max_deadline),
+        log_(*log),
+        pool_(*pool),
+        open_calls_(*open_calls) {}
 
-  // Answers on this thread when the method calls the request short, else on the pool.
+  // Answers on this thread when the method calls the request short, else on the pool. UNAVAILABLE while connections are
+  // being closed.
   grpc::ServerUnaryReactor* Answer(const Method& method, grpc::CallbackServerContext* context,
                                    const google::protobuf::Message* request, google::protobuf::Message* response) const;
 
@@ -37,6 +43,7 @@ class Dispatcher {
   const absl::Duration max_deadline_;
   const JsonLog& log_;
   WorkerPool& pool_;
+  const OpenCalls& open_calls_;
 };
 
 }  // namespace sliceplan::rpc

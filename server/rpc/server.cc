@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "grpc/grpc.h"
 #include "grpcpp/ext/channelz_service_plugin.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -20,6 +21,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "server/rpc/call_log.h"
+#include "server/rpc/malformed_requests.h"
 #include "server/rpc/services.h"
 
 namespace sliceplan::rpc {
@@ -100,7 +102,9 @@ WorkerPoolOptions PoolOptions(const ServerOptions& options) {
 }  // namespace
 
 Server::Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log)
-    : pool_(PoolOptions(options)), dispatcher_(options, log, &pool_), services_(MakeServices(*methods, dispatcher_)) {}
+    : pool_(PoolOptions(options)),
+      dispatcher_(options, log, &pool_, &open_calls_),
+      services_(MakeServices(*methods, dispatcher_)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MethodTable* methods,
                                                       const JsonLog* log) {
@@ -117,8 +121,10 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   if (!options.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
   ApplyLimits(options, builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(open_calls_.MakeInterceptorFactory());
   interceptors.push_back(MakeCallLog(log));
   interceptors.push_back(open_watches_.MakeInterceptorFactory());
+  interceptors.push_back(MakeMalformedRequests());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (const auto& service : services_) builder.RegisterService(service.get());
   const bool v6 = absl::StrContains(options.address, ":");
@@ -137,7 +143,9 @@ void Server::BeginDrain() { server_->GetHealthCheckService()->Shutdown(); }
 
 void Server::Shutdown(absl::Duration grace) {
   open_watches_.EndAll();
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(grace));
+  const absl::Time end = absl::Now() + grace;
+  if (server_ != nullptr && grace > absl::ZeroDuration()) open_calls_.Close(port_, grace);
+  if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(end));
   pool_.Stop();
 }
 

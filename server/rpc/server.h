@@ -11,6 +11,7 @@
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
+#include "server/rpc/open_calls.h"
 #include "server/rpc/open_watches.h"
 #include "server/rpc/server_options.h"
 #include "server/rpc/worker_pool.h"
@@ -30,8 +31,8 @@ class Server {
 
   // Says NOT_SERVING to health checks of every service; serves on, so that callers can go elsewhere first.
   void BeginDrain();
-  // Closes the listener, ends health watches, lets running calls end for at most `grace`, cancels the rest, and returns
-  // when all have ended.
+  // Closes the listener, ends health watches, refuses new calls, lets running calls end for at most `grace`, cancels
+  // the rest, and returns when all have ended. Callers see answers or UNAVAILABLE, nothing in between.
   void Shutdown(absl::Duration grace);
 
   const WorkerPool& pool() const { return pool_; }
@@ -42,6 +43,7 @@ class Server {
   absl::Status Listen(const ServerOptions& options, const MethodTable& methods, const JsonLog* log);
 
   WorkerPool pool_;
+  OpenCalls open_calls_;
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   OpenWatches open_watches_;

@@ -316,6 +316,19 @@ TEST(ServerCallTest, UnknownMethodIsUnimplemented) {
       grpc::StatusCode::UNIMPLEMENTED);
 }
 
+TEST(ServerCallTest, BytesThatAreNoRequestAreInvalid) {
+  Running running;
+  // A field that ends before its length, and text that is not UTF-8: model.preset.
+  for (const std::string& bytes : {std::string("\x0a\x7f", 2), std::string("\x0a\x03\x0a\x01\xff", 5)}) {
+    const grpc::Slice slice(bytes);
+    grpc::ByteBuffer response;
+    const grpc::Status status = CallByName(running.channel(), "/sliceplan.v1.AnalysisService/DescribeModel",
+                                           grpc::ByteBuffer(&slice, 1), &response);
+    ASSERT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_THAT(DetailsOf(status).message(), HasSubstr("cannot be read"));
+  }
+}
+
 TEST(ServerCallTest, TooLargeIsRefusedByGrpc) {
   Running running;
   v1::EstimateTrainingRequest request;
@@ -548,6 +561,44 @@ TEST(ServerDrainTest, RunningCallsEndWithinTheGrace) {
   open.set_value();
   EXPECT_TRUE(answer.get().ok());
   stopped.wait();
+}
+
+// Callers that go on calling while the server ends have an answer or UNAVAILABLE: a call that gRPC's own shutdown meets
+// on its way in would be CANCELLED.
+TEST(ServerDrainTest, UnderLoadEveryCallIsAnsweredOrUnavailable) {
+  constexpr int kCallers = 8;
+  std::atomic<int> answered = 0;
+  std::atomic<int> unavailable = 0;
+  std::atomic<int> other = 0;
+  for (int round = 0; round < 5; ++round) {
+    const MethodTable table = TableWith([](const auto&, auto*, const CallContext&) { return Result(); },
+                                        round % 2 == 0 ? Effort::kShort : Effort::kLong);
+    Running running(&table);
+    std::atomic<int> answered_now = 0;
+    std::vector<std::thread> callers;
+    for (int i = 0; i < kCallers; ++i) {
+      callers.emplace_back([&, channel = running.NewChannel()] {
+        const auto stub = v1::PlannerService::NewStub(channel);
+        while (true) {
+          grpc::ClientContext context;
+          SetDeadline(context);
+          v1::EstimateTrainingResponse response;
+          const grpc::Status status = stub->EstimateTraining(&context, v1::EstimateTrainingRequest(), &response);
+          if (status.ok()) {
+            ++answered_now;
+          } else {
+            ++(status.error_code() == grpc::StatusCode::UNAVAILABLE ? unavailable : other);
+            break;
+          }
+        }
+      });
+    }
+    WaitUntil([&] { return answered_now > 50 * kCallers; });
+    running.server().Shutdown(absl::Seconds(10));
+    for (std::thread& caller : callers) caller.join();
+    answered += answered_now;
+  }
+  EXPECT_EQ(other, 0) << answered << " answered, " << unavailable << " unavailable";
 }
 
 TEST(ServerDrainTest, CallsBeyondTheGraceAreCancelled) {
