@@ -16,7 +16,7 @@ struct Filter::Node {
   enum class Operator { kEqual, kNotEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kHas };
 
   Kind kind = Kind::kTerm;
-  std::vector<std::unique_ptr<const Node>> children;
+  std::vector<std::unique_ptr<Node>> children;
   // A term.
   std::string field;
   Operator op = Operator::kEqual;
@@ -51,7 +51,7 @@ class Parser {
     SkipBlanks();
     if (error_.empty() && position_ < text_.size()) Fail("expected the end");
     if (!error_.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("filter, character ", error_position_ + 1, ": ", error_));
+      return absl::InvalidArgumentError(absl::StrCat("character ", error_position_ + 1, ": ", error_));
     }
     return root;
   }
@@ -288,22 +288,33 @@ bool MatchesNode(const Node& node, FieldReader read) {
   return node.op == Operator::kNotEqual ? !any : any;
 }
 
-absl::Status CheckNode(const Node& node, absl::FunctionRef<absl::StatusOr<FieldType>(absl::string_view)> type_of) {
+absl::Status CheckNode(const Node& node, Filter::TypeOf type_of) {
   for (const auto& child : node.children) {
     if (absl::Status status = CheckNode(*child, type_of); !status.ok()) return status;
   }
   if (node.kind != Node::Kind::kTerm) return absl::OkStatus();
-  const absl::StatusOr<FieldType> type = type_of(node.field);
+  const bool is_name = (node.op == Operator::kEqual || node.op == Operator::kNotEqual) && !node.text.empty() &&
+                       !absl::StrContains(node.text, '*');
+  const absl::StatusOr<FieldType> type = type_of(node.field, is_name ? node.text : absl::string_view());
   if (!type.ok()) return type.status();
   if (node.op == Operator::kHas && node.is_any) return absl::OkStatus();
   const bool is_order = node.op != Operator::kEqual && node.op != Operator::kNotEqual && node.op != Operator::kHas;
   if (*type == FieldType::kBool && (!node.boolean.has_value() || is_order)) {
-    return absl::InvalidArgumentError(absl::StrCat("", node.field, " is true or false"));
+    return absl::InvalidArgumentError(absl::StrCat(node.field, " is true or false"));
   }
   if (*type == FieldType::kNumber && !node.number.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("", node.field, " is a number, without quotes"));
+    return absl::InvalidArgumentError(absl::StrCat(node.field, " is a number, without quotes"));
   }
   return absl::OkStatus();
+}
+
+void ReplaceTexts(Node& node, Filter::Replacement replacement) {
+  for (const auto& child : node.children) ReplaceTexts(*child, replacement);
+  const bool is_name = node.op == Operator::kEqual || node.op == Operator::kNotEqual;
+  if (node.kind != Node::Kind::kTerm || !is_name || absl::StrContains(node.text, '*')) return;
+  if (const std::optional<std::string> text = replacement(node.field, node.text)) {
+    node.text = absl::AsciiStrToLower(*text);
+  }
 }
 
 }  // namespace
@@ -325,8 +336,12 @@ absl::StatusOr<Filter> Filter::Parse(absl::string_view text) {
   return filter;
 }
 
-absl::Status Filter::Check(absl::FunctionRef<absl::StatusOr<FieldType>(absl::string_view path)> type_of) const {
+absl::Status Filter::Check(TypeOf type_of) const {
   return root_ == nullptr ? absl::OkStatus() : CheckNode(*root_, type_of);
+}
+
+void Filter::Replace(Replacement replacement) {
+  if (root_ != nullptr) ReplaceTexts(*root_, replacement);
 }
 
 bool Filter::Matches(FieldReader read) const { return root_ == nullptr || MatchesNode(*root_, read); }

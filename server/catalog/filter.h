@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -48,16 +49,22 @@ class Filter {
   Filter& operator=(Filter&&) noexcept;
   ~Filter();
 
-  // Checks that every field exists and that its value fits its type. `type_of` answers INVALID_ARGUMENT for an unknown
-  // field.
-  absl::Status Check(absl::FunctionRef<absl::StatusOr<FieldType>(absl::string_view path)> type_of) const;
+  // The type of a field; INVALID_ARGUMENT for an unknown one, and for a `value` that the field can never have. `value`
+  // is empty where the filter asks for none by name, and in lower case.
+  using TypeOf = absl::FunctionRef<absl::StatusOr<FieldType>(absl::string_view path, absl::string_view value)>;
+  // Checks that every field exists and that its value fits its type.
+  absl::Status Check(TypeOf type_of) const;
+
+  // Puts other text in place of what the filter asks for by name: the id for an alias. nullopt: stays.
+  using Replacement = absl::FunctionRef<std::optional<std::string>(absl::string_view path, absl::string_view text)>;
+  void Replace(Replacement replacement);
 
   bool Matches(FieldReader read) const;
 
   struct Node;
 
  private:
-  std::unique_ptr<const Node> root_;  // nullptr: matches everything
+  std::unique_ptr<Node> root_;  // nullptr: matches everything
 };
 
 }  // namespace sliceplan::catalog

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "server/catalog/near_names.h"
 
@@ -30,7 +31,29 @@ absl::string_view TakeSegment(absl::string_view& path) {
   return segment;
 }
 
-absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path) {
+// The name of an enum's value without the prefix that all share: "TPU" of ACCELERATOR_KIND_TPU.
+absl::string_view ShortName(const google::protobuf::EnumValueDescriptor& value) {
+  absl::string_view prefix = value.type()->value(0)->name();
+  absl::string_view name = value.name();
+  if (absl::ConsumeSuffix(&prefix, "UNSPECIFIED")) absl::ConsumePrefix(&name, prefix);
+  return name;
+}
+
+absl::Status CheckEnumValue(const google::protobuf::EnumDescriptor& type, absl::string_view path,
+                            absl::string_view value) {
+  std::vector<absl::string_view> names;
+  for (int i = 0; i < type.value_count(); ++i) {
+    const google::protobuf::EnumValueDescriptor& known = *type.value(i);
+    if (absl::EqualsIgnoreCase(value, known.name()) || absl::EqualsIgnoreCase(value, ShortName(known))) {
+      return absl::OkStatus();
+    }
+    if (i > 0) names.push_back(ShortName(known));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path, " is one of ", absl::StrJoin(names, ", "), "; not ",
+                                                 Quoted(value), DidYouMean(NearNames(value, names))));
+}
+
+absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path, absl::string_view value) {
   const Descriptor* descriptor = &root;
   absl::string_view rest = path;
   if (absl::EndsWith(path, ".")) return absl::InvalidArgumentError(absl::StrCat("there is no name after ", path));
@@ -41,19 +64,23 @@ absl::StatusOr<FieldType> TypeOf(const Descriptor& root, absl::string_view path)
       std::vector<absl::string_view> names;
       for (int i = 0; i < descriptor->field_count(); ++i) names.push_back(descriptor->field(i)->name());
       const std::string hint = DidYouMean(NearNames(segment, names));
-      return absl::InvalidArgumentError(absl::StrCat("", path, ": there is no field \"", segment, "\"", hint));
+      return absl::InvalidArgumentError(absl::StrCat(path, ": there is no field \"", segment, "\"", hint));
     }
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (rest.empty())
-        return absl::InvalidArgumentError(absl::StrCat("", path, " has fields of its own; name one of them"));
+        return absl::InvalidArgumentError(absl::StrCat(path, " has fields of its own; name one of them"));
       descriptor = field->message_type();
       continue;
     }
-    if (!rest.empty()) return absl::InvalidArgumentError(absl::StrCat("", path, ": ", segment, " has no fields"));
+    if (!rest.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", segment, " has no fields"));
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_BOOL: return FieldType::kBool;
-      case FieldDescriptor::CPPTYPE_STRING:
-      case FieldDescriptor::CPPTYPE_ENUM: return FieldType::kText;
+      case FieldDescriptor::CPPTYPE_STRING: return FieldType::kText;
+      case FieldDescriptor::CPPTYPE_ENUM:
+        if (absl::Status status = CheckEnumValue(*field->enum_type(), path, value); !value.empty() && !status.ok()) {
+          return status;
+        }
+        return FieldType::kText;
       default: return FieldType::kNumber;
     }
   }
@@ -64,11 +91,7 @@ using ValueCallback = absl::FunctionRef<void(const FieldValue&)>;
 // The name with and without the prefix that the values of the enum share.
 void ReadEnum(const google::protobuf::EnumValueDescriptor& value, ValueCallback callback) {
   callback(absl::string_view(value.name()));
-  const std::string& zero = value.type()->value(0)->name();
-  absl::string_view prefix = zero;
-  if (absl::ConsumeSuffix(&prefix, "UNSPECIFIED") && absl::StartsWith(value.name(), prefix)) {
-    callback(absl::string_view(value.name()).substr(prefix.size()));
-  }
+  if (const absl::string_view name = ShortName(value); name.size() < value.name().size()) callback(name);
 }
 
 // Element `index` of a repeated field, or the field itself with a negative index.
@@ -144,7 +167,8 @@ void ReadPath(const Message& message, absl::string_view path, ValueCallback call
 }  // namespace
 
 absl::Status CheckFilter(const Filter& filter, const Descriptor& descriptor) {
-  return filter.Check([&descriptor](absl::string_view path) { return TypeOf(descriptor, path); });
+  return filter.Check(
+      [&descriptor](absl::string_view path, absl::string_view value) { return TypeOf(descriptor, path, value); });
 }
 
 bool MatchesFilter(const Filter& filter, const Message& message) {

@@ -3,7 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "server/catalog/near_names.h"
 #include "server/catalog/shape_choice.h"
 
@@ -64,14 +67,69 @@ NamedChip ReadChipAndShape(const Catalog& catalog, absl::string_view type, std::
   return named;
 }
 
+// The machine that `accelerator` names instead of a chip; nothing when there is none.
+NamedChip FindMachine(const Catalog& catalog, const SliceQuery& query) {
+  NamedChip named;
+  const bool has_shape = !query.topology.empty() || query.chip_count.has_value() || !query.accelerator_type.empty();
+  const auto use = [&](const Accelerator& accelerator, const std::string& machine_type, int64_t chip_count) {
+    named.accelerator = &accelerator;
+    named.machine_type = machine_type;
+    if (!has_shape && chip_count > 0) named.chip_count = chip_count;
+  };
+  for (const Accelerator& accelerator : catalog.accelerators()) {
+    for (const v1::GpuMachineRecord* machine : accelerator.gpu_machines) {
+      if (!absl::EqualsIgnoreCase(machine->machine_type(), query.accelerator)) continue;
+      use(accelerator, machine->machine_type(), machine->gpu_count());
+      return named;
+    }
+    for (const v1::HostRecord& host : accelerator.record.hosts()) {
+      if (!absl::EqualsIgnoreCase(host.machine_type(), query.accelerator)) continue;
+      use(accelerator, host.machine_type(), host.chip_count());
+      return named;
+    }
+  }
+  return named;
+}
+
+std::string WithoutHyphens(absl::string_view name) { return absl::StrReplaceAll(NormalizeName(name), {{"-", ""}}); }
+
+// What a name that is no chip's may be instead: a shape, or a slice's name.
+void ExplainName(const Catalog& catalog, absl::string_view name, Violation& violation) {
+  if (const std::optional<Shape> shape = hardware::ParseShape(name); shape.has_value() && shape->size() > 1) {
+    std::vector<absl::string_view> ids;
+    for (const Accelerator& accelerator : catalog.accelerators()) {
+      const Shape ordered = hardware::CanonicalOrder(*shape);
+      if (!ListedSlices(accelerator, ordered).empty() || IsLegalByRule(accelerator, ordered)) {
+        ids.push_back(accelerator.record.id());
+      }
+    }
+    violation.description = absl::StrCat(
+        Quoted(name), " is a topology and belongs in topology, beside a chip; ",
+        ids.empty() ? "no chip comes in it." : absl::StrCat("it is a slice of ", absl::StrJoin(ids, ", "), "."));
+    return;
+  }
+  for (const v1::SliceRecord& record : catalog.slices()) {
+    if (record.slice_name().empty() || WithoutHyphens(record.slice_name()) != WithoutHyphens(name)) continue;
+    violation.description = absl::StrCat("There is no accelerator ", Quoted(name), "; did you mean the slice \"",
+                                         record.slice_name(), "\"?");
+    return;
+  }
+}
+
 }  // namespace
 
 NamedChip FindNamedChip(const Catalog& catalog, const SliceQuery& query, std::vector<Violation>& violations) {
   NamedChip named;
   if (!query.accelerator.empty()) {
     AcceleratorLookup lookup = catalog.FindAccelerator(query.accelerator);
-    if (lookup.violation.has_value()) violations.push_back(*std::move(lookup.violation));
     named.accelerator = lookup.accelerator;
+    if (lookup.violation.has_value()) {
+      named = FindMachine(catalog, query);
+      if (named.accelerator == nullptr) {
+        ExplainName(catalog, query.accelerator, *lookup.violation);
+        violations.push_back(*std::move(lookup.violation));
+      }
+    }
   } else if (query.accelerator_type.empty()) {
     violations.push_back({"accelerator", "accelerator is required, or accelerator_type, or custom.", "REQUIRED"});
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -20,6 +21,8 @@ struct NamedChip {
   absl::Span<const v1::SliceRecord* const> slices;  // the listed slices of that name
   std::optional<hardware::Shape> shape;             // "v5p-4x4x16"
   std::optional<int64_t> chip_count;                // "v5p-512", when no slice is listed by that name
+  // The host, when `accelerator` says "p5.48xlarge"; without a shape in the query, chip_count is that of one host.
+  std::string machine_type;
 };
 
 // Of a query without a custom chip. An `accelerator_type` that belongs to another chip than `accelerator` is a

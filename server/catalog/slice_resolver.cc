@@ -24,6 +24,14 @@ using hardware::Violation;
 
 constexpr size_t kMaxNameLength = 128;
 
+template <typename Counts>
+std::string NearestCounts(const Counts& counts) {
+  return absl::StrCat(counts.size() == 1 ? "the nearest count is " : "the nearest counts are ",
+                      absl::StrJoin(counts, " and "));
+}
+
+int64_t BytesOf(double gibibytes) { return static_cast<int64_t>(gibibytes * (int64_t{1} << 30)); }
+
 class Resolver {
  public:
   Resolver(const Catalog& catalog, const SliceQuery& query) : catalog_(catalog), query_(query) {}
@@ -48,6 +56,9 @@ class Resolver {
   }
   void Note(std::string note) { out_.notes.push_back(std::move(note)); }
 
+  absl::string_view machine_type() const {
+    return query_.machine_type.empty() ? absl::string_view(named_.machine_type) : query_.machine_type;
+  }
   const AcceleratorSpec& spec() const { return out_.slice.accelerator; }
   const std::string& id() const { return out_.accelerator->record.id(); }
   bool IsSwitched() const { return spec().fabric == hardware::FabricKind::kSwitched; }
@@ -121,13 +132,13 @@ void Resolver::ResolveShape() {
   if (out_.accelerator != nullptr && out_.accelerator->record.status() == v1::AVAILABILITY_STATUS_ANNOUNCED) {
     Note(absl::StrCat(id(), " is announced and not yet offered: its figures are provisional."));
   }
-  if (out_.accelerator == nullptr && !query_.machine_type.empty()) {
+  if (out_.accelerator == nullptr && !machine_type().empty()) {
     Fail("machine_type", "machine_type names a host of the catalog; a custom chip has none.", "CONFLICTING_FIELDS");
   }
   if (!named_.slices.empty()) {
     if (const v1::SliceRecord* record = ChooseHost({named_.slices.begin(), named_.slices.end()})) {
       if (record->name_counts() == v1::NAME_COUNTS_TENSORCORES) {
-        Note(absl::StrCat(query_.accelerator_type, " counts TensorCores: ", record->topology(), ", ",
+        Note(absl::StrCat("The number in ", query_.accelerator_type, " counts TensorCores: ", record->topology(), ", ",
                           record->chip_count(), " chips."));
       }
       UseRecord(*record);
@@ -193,8 +204,8 @@ void Resolver::ResolveGpus(absl::string_view field, int64_t chip_count) {
   const DomainSplit split = SplitIntoDomains(chip_count, domain, std::min(host, domain));
   if (split.domain_size == 0) {
     Fail(field,
-         absl::StrCat(chip_count, " chips do not fill whole scale-up domains of ", domain,
-                      " evenly; the nearest counts are ", absl::StrJoin(split.nearest_counts, " and "), "."),
+         absl::StrCat(chip_count, " chips do not fill whole scale-up domains of ", domain, " evenly; ",
+                      NearestCounts(split.nearest_counts), "."),
          "ILLEGAL_CHIP_COUNT");
     return;
   }
@@ -212,6 +223,7 @@ void Resolver::ResolveGpus(absl::string_view field, int64_t chip_count) {
   if (out_.gpu_machine != nullptr) {
     slice.machine_type = out_.gpu_machine->machine_type();
     slice.chips_per_host = out_.gpu_machine->gpu_count();
+    if (out_.gpu_machine->has_memory_gib()) slice.host_memory_bytes = BytesOf(out_.gpu_machine->memory_gib());
   } else if (spec().chips_per_host.has_value()) {
     slice.chips_per_host = static_cast<int32_t>(std::min<int64_t>(host, chip_count));
   }
@@ -224,16 +236,16 @@ void Resolver::ResolveGpus(absl::string_view field, int64_t chip_count) {
 void Resolver::ResolveGpuMachine(int64_t chip_count) {
   if (out_.accelerator == nullptr) return;
   const std::vector<const v1::GpuMachineRecord*>& machines = out_.accelerator->gpu_machines;
-  if (!query_.machine_type.empty()) {
+  if (!machine_type().empty()) {
     const auto found = std::find_if(machines.begin(), machines.end(), [this](const v1::GpuMachineRecord* machine) {
-      return absl::EqualsIgnoreCase(machine->machine_type(), query_.machine_type);
+      return absl::EqualsIgnoreCase(machine->machine_type(), machine_type());
     });
     if (found == machines.end()) {
       const std::string known = absl::StrJoin(
           machines, ", ",
           [](std::string* out, const v1::GpuMachineRecord* machine) { absl::StrAppend(out, machine->machine_type()); });
       Fail("machine_type",
-           absl::StrCat(Quoted(query_.machine_type), " is not a machine with ", id(),
+           absl::StrCat(Quoted(machine_type()), " is not a machine with ", id(),
                         known.empty() ? "; none is listed." : "; those are ", known, known.empty() ? "" : "."),
            "UNKNOWN_MACHINE_TYPE", Violation::Kind::kNotFound);
       return;
@@ -277,8 +289,7 @@ void Resolver::ResolveTorusCount(absl::string_view field, int64_t chip_count) {
     Fail(field,
          nearest.empty() ? absl::StrCat("No slice of ", id(), " is public; describe a custom chip.")
                          : absl::StrCat("No slice of ", id(), " has ", chip_count, chip_count == 1 ? " chip" : " chips",
-                                        "; the nearest counts are ", absl::StrJoin(nearest, " and "), ". ",
-                                        LegalShapes(*out_.accelerator)),
+                                        "; ", NearestCounts(nearest), ". ", LegalShapes(*out_.accelerator)),
          "ILLEGAL_CHIP_COUNT");
     return;
   }
@@ -314,7 +325,7 @@ void Resolver::ResolveTorusShape(absl::string_view field, const Shape& asked) {
     return;
   }
   v1::SliceRecord derived = DeriveSlice(*out_.accelerator, shape);
-  if (!query_.machine_type.empty() && !absl::EqualsIgnoreCase(query_.machine_type, derived.machine_type())) {
+  if (!machine_type().empty() && !absl::EqualsIgnoreCase(machine_type(), derived.machine_type())) {
     Fail("machine_type", absl::StrCat(ShapeName(shape), " comes on ", derived.machine_type(), "."),
          "UNKNOWN_MACHINE_TYPE", Violation::Kind::kNotFound);
     return;
@@ -331,12 +342,12 @@ const v1::SliceRecord* Resolver::ChooseHost(const std::vector<const v1::SliceRec
     absl::StrAppend(out, record->machine_type(), " (", record->host_count(),
                     record->host_count() == 1 ? " host)" : " hosts)");
   };
-  if (!query_.machine_type.empty()) {
+  if (!machine_type().empty()) {
     for (const v1::SliceRecord* record : records) {
-      if (absl::EqualsIgnoreCase(record->machine_type(), query_.machine_type)) return record;
+      if (absl::EqualsIgnoreCase(record->machine_type(), machine_type())) return record;
     }
     Fail("machine_type",
-         absl::StrCat(records.front()->topology(), " does not come on ", Quoted(query_.machine_type), "; it comes on ",
+         absl::StrCat(records.front()->topology(), " does not come on ", Quoted(machine_type()), "; it comes on ",
                       absl::StrJoin(records, ", ", describe), "."),
          "UNKNOWN_MACHINE_TYPE", Violation::Kind::kNotFound);
     return nullptr;
@@ -358,6 +369,11 @@ void Resolver::UseRecord(const v1::SliceRecord& record) {
   slice.machine_type = record.machine_type();
   slice.host_count = record.host_count();
   slice.chips_per_host = record.chips_per_host();
+  for (const v1::HostRecord& host : out_.accelerator->record.hosts()) {
+    if (host.machine_type() == record.machine_type() && host.has_memory_gib()) {
+      slice.host_memory_bytes = BytesOf(host.memory_gib());
+    }
+  }
   if (record.has_single_slice_schedulable() && !record.single_slice_schedulable()) {
     slice.schedulable = false;
     const std::string& largest = out_.accelerator->record.interconnect().max_slice_shape();

@@ -110,7 +110,7 @@ TEST(FilterLimitsTest, Bounded) {
 
 TEST(FilterCheckTest, FieldsAndTypes) {
   const auto check = [](absl::string_view text) {
-    return Filter::Parse(text)->Check([](absl::string_view path) -> absl::StatusOr<FieldType> {
+    return Filter::Parse(text)->Check([](absl::string_view path, absl::string_view) -> absl::StatusOr<FieldType> {
       if (path == "chip_count") return FieldType::kNumber;
       if (path == "multi_host") return FieldType::kBool;
       if (path == "topology") return FieldType::kText;

@@ -68,6 +68,8 @@ TEST(CheckFilterTest, NamesWhatTheMessageLacks) {
   EXPECT_THAT(check("id.x=1"), HasSubstr("id has no fields"));
   EXPECT_THAT(check("id.=1"), HasSubstr("there is no"));
   EXPECT_THAT(check("figures.value=big"), HasSubstr("is a number"));
+  EXPECT_THAT(check("kind=NOPE"), HasSubstr("kind is one of TPU, GPU"));
+  EXPECT_EQ(check("kind=tpu OR kind!=ACCELERATOR_KIND_GPU OR kind=T* OR kind:p"), "");
 }
 
 }  // namespace

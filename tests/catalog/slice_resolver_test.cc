@@ -151,7 +151,7 @@ TEST(ResolveSliceTest, CarriesNamesThatSchedulersNeed) {
 }
 
 TEST(ResolveSliceTest, NotesWhatWasChosen) {
-  EXPECT_THAT(Notes(Resolve(Type("v5p-256"))), HasSubstr("v5p-256 counts TensorCores: 4x4x8, 128 chips"));
+  EXPECT_THAT(Notes(Resolve(Type("v5p-256"))), HasSubstr("The number in v5p-256 counts TensorCores: 4x4x8, 128 chips"));
   EXPECT_THAT(Notes(Resolve(Topology("tpu-v6e", "4x2"))), HasSubstr("4x2 is read as 2x4"));
   EXPECT_THAT(Notes(Resolve(Chips("tpu-v5p", 512))), HasSubstr("512 chips: planned as 8x8x8"));
   EXPECT_THAT(Notes(Resolve(Topology("tpu-v5p", "4x8x16"))),
@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"count", Chips("tpu-v5p", 100), "chip_count", "ILLEGAL_CHIP_COUNT", kInvalid,
                 "nearest counts are 64 and 128"},
         BadCase{"count_of_one", Chips("tpu-v5p", 1), "chip_count", "ILLEGAL_CHIP_COUNT", kInvalid,
-                "nearest counts are 4"},
+                "nearest count is 4"},
         BadCase{"count_zero", Chips("tpu-v5p", 0), "chip_count", "OUT_OF_RANGE", kInvalid, "between 1 and"},
         BadCase{"count_huge", Chips("h100", (1 << 20) + 1), "chip_count", "OUT_OF_RANGE", kInvalid, "between 1 and"},
         BadCase{"gpus_not_in_whole_domains", Chips("h100", 12), "chip_count", "ILLEGAL_CHIP_COUNT", kInvalid,
@@ -387,6 +387,35 @@ SliceQuery Custom(const hardware::AcceleratorSpec& spec, absl::string_view topol
   query.custom = &spec;
   query.topology = topology;
   return query;
+}
+
+SliceResolution Named(absl::string_view name, std::optional<int32_t> chip_count = std::nullopt) {
+  SliceQuery query;
+  query.accelerator = name;
+  query.chip_count = chip_count;
+  return ResolveSlice(BuiltIn(), query);
+}
+
+TEST(ResolveSliceTest, MachinesNameTheirChips) {
+  const SliceResolution gpu = Named("A3-HighGPU-8g");
+  ASSERT_TRUE(gpu.resolved.has_value());
+  EXPECT_EQ(gpu.resolved->slice.chip_count, 8);
+  EXPECT_EQ(gpu.resolved->slice.machine_type, "a3-highgpu-8g");
+  EXPECT_EQ(gpu.resolved->slice.host_memory_bytes, int64_t{1872} << 30);
+  const SliceResolution several = Named("a3-highgpu-8g", 64);
+  ASSERT_TRUE(several.resolved.has_value());
+  EXPECT_EQ(several.resolved->slice.host_count, 8);
+  const SliceResolution tpu = Named("ct5p-hightpu-4t");
+  ASSERT_TRUE(tpu.resolved.has_value());
+  EXPECT_EQ(tpu.resolved->slice.accelerator_id, "tpu-v5p");
+  EXPECT_EQ(tpu.resolved->slice.chip_count, 4);
+  EXPECT_EQ(tpu.resolved->slice.host_memory_bytes, int64_t{448} << 30);
+}
+
+TEST(ResolveSliceTest, WhatIsNoChipIsExplained) {
+  const auto why = [](absl::string_view name) { return Named(name).violations.at(0).description; };
+  EXPECT_THAT(why("8x8x16"), AllOf(HasSubstr("is a topology"), HasSubstr("tpu-v5p")));
+  EXPECT_THAT(why("v5p256"), HasSubstr("did you mean the slice \"v5p-256\"?"));
 }
 
 TEST(ResolveCustomTest, OneToThreeDimensionsInTheOrderGiven) {

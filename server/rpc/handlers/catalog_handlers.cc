@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "server/rpc/catalog_lists.h"
@@ -20,8 +21,14 @@ Result List(const Request& request, const CatalogLists& lists, const std::vector
   const std::string& version = lists.catalog().version();
   const google::protobuf::Descriptor& type = *Item::descriptor();
   Violations violations;
-  const std::optional<PageQuery> query = ToPageQuery(request, type, version, FieldPath(), violations);
+  std::optional<PageQuery> query = ToPageQuery(request, type, version, FieldPath(), violations);
   if (!query.has_value()) return violations.ToResult();
+  const absl::string_view id_field = type.name() == "Accelerator" ? "id" : "accelerator";
+  query->filter.Replace([&](absl::string_view path, absl::string_view text) -> std::optional<std::string> {
+    if (path != id_field) return std::nullopt;
+    const catalog::Accelerator* const named = lists.catalog().FindAccelerator(text).accelerator;
+    return named == nullptr ? std::nullopt : std::optional<std::string>(named->record.id());
+  });
   const size_t total_count = FillPage(items, *query, page);
   const size_t next = query->offset + static_cast<size_t>(page->size());
   if (next < total_count) {
