@@ -88,8 +88,6 @@ class Errors(ServerCase):
         for stub, request in (
                 (self.client.planner.EstimateServing,
                  wire.module("sliceplan.v1.serving_pb2").EstimateServingRequest()),
-                (self.client.planner.ProposeSharding,
-                 wire.module("sliceplan.v1.sharding_pb2").ProposeShardingRequest()),
                 (self.client.analysis.CompareMeasurement,
                  wire.module("sliceplan.v1.measurement_pb2").CompareMeasurementRequest())):
             failure = wire.failure_of(stub, request)

@@ -37,3 +37,15 @@ LONG_SEARCH = {
     "slice": {"accelerator": "tpu-v5p", "topology": "16x16x16"},
     "workload": {"globalBatchTokens": str(4 * FULL_BATCH_TOKENS)},
 }
+
+# Plans of two slices of 64 chips.
+SMALL_SEARCH = {
+    "model": {"preset": "llama-3-8b"},
+    "training": {"sequenceLength": 4096, "globalBatchTokens": str(FULL_BATCH_TOKENS),
+                 "totalTokens": str(TRAINING_TOKENS)},
+    "slices": {"slices": [{"accelerator": "tpu-v5p", "topology": "4x4x4"},
+                          {"accelerator": "tpu-v5e", "topology": "8x8"}]},
+}
+
+# Many experts on every slice that is sold.
+LONG_PROPOSALS = {"model": {"preset": "deepseek-v3"}, "training": {"globalBatchTokens": str(4 * FULL_BATCH_TOKENS)}}

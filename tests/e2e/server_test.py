@@ -5,9 +5,10 @@ import answers
 import catalog_lists
 import failures
 import lifetime
+import sharding
 import standard_services
 
 import harness
 
 if __name__ == "__main__":
-    harness.main(answers, catalog_lists, failures, standard_services, lifetime)
+    harness.main(answers, catalog_lists, failures, sharding, standard_services, lifetime)

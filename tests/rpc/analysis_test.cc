@@ -10,7 +10,6 @@
 #include "proto/sliceplan/v1/model_description.pb.h"
 #include "proto/sliceplan/v1/operation.pb.h"
 #include "proto/sliceplan/v1/serving.pb.h"
-#include "proto/sliceplan/v1/sharding.pb.h"
 #include "server/rpc/errors.h"
 #include "tests/rpc/testing.h"
 
@@ -307,11 +306,9 @@ TEST(AnalyzeCollectiveTest, RaggedSendsItsShare) {
 
 TEST(LaterTest, SayWhatComesAndWhatToUse) {
   v1::EstimateServingResponse serving;
-  v1::ProposeShardingResponse sharding;
   v1::CompareMeasurementResponse comparison;
   const Result results[] = {
       Call("PlannerService/EstimateServing", v1::EstimateServingRequest(), &serving),
-      Call("PlannerService/ProposeSharding", v1::ProposeShardingRequest(), &sharding),
       Call("AnalysisService/CompareMeasurement", v1::CompareMeasurementRequest(), &comparison),
   };
   for (const Result& result : results) {

@@ -62,6 +62,8 @@ TEST(EnumsTest, TablesAreWhole) {
   ExpectWhole(kPhases);
   ExpectWhole(kOutcomes);
   ExpectWhole(kFabricTiers);
+  ExpectWhole(kObjectives);
+  ExpectWhole(kRenderTargets);
 }
 
 TEST(EnumsTest, UnspecifiedIsNoValueAndNoViolation) {

@@ -1,5 +1,7 @@
 #include "server/rpc/convert/assumptions.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 
 namespace sliceplan::rpc {
@@ -12,6 +14,12 @@ std::string AsSentence(absl::string_view text) {
   if (sentence.find('_') >= first_blank) sentence[0] = absl::ascii_toupper(static_cast<unsigned char>(sentence[0]));
   if (sentence.back() != '.') sentence += '.';
   return sentence;
+}
+
+void Assumptions::AddNew(const Assumptions& other) {
+  for (const AssumptionLine& line : other.lines_) {
+    if (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) lines_.push_back(line);
+  }
 }
 
 void Assumptions::ToProto(google::protobuf::RepeatedPtrField<v1::Assumption>* proto) const {

@@ -15,6 +15,8 @@ struct AssumptionLine {
   absl::string_view field;  // a literal: path of the field that would change it; empty when none would
   std::string value;        // as in proto3 JSON, without quotes
   std::string sentence;
+
+  friend bool operator==(const AssumptionLine&, const AssumptionLine&) = default;
 };
 
 class Assumptions {
@@ -24,6 +26,9 @@ class Assumptions {
   }
   // A sentence of the engine or of the catalog.
   void Add(std::string sentence) { Add("", "", std::move(sentence)); }
+
+  // The lines of `other` that are not here yet.
+  void AddNew(const Assumptions& other);
 
   void ToProto(google::protobuf::RepeatedPtrField<v1::Assumption>* proto) const;
 

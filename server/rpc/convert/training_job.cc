@@ -10,6 +10,7 @@
 #include "server/planner/mapping.h"
 #include "server/planner/workload_check.h"
 #include "server/rpc/convert/enums.h"
+#include "server/rpc/convert/job_parts.h"
 #include "server/rpc/convert/model.h"
 #include "server/rpc/convert/parallelism.h"
 #include "server/rpc/convert/pricing.h"
@@ -20,48 +21,6 @@
 
 namespace sliceplan::rpc {
 namespace {
-
-bool IsTpu(const catalog::ResolvedSlice& slice) {
-  if (slice.accelerator != nullptr) return slice.accelerator->record.kind() == catalog::v1::ACCELERATOR_KIND_TPU;
-  return slice.slice.accelerator.fabric == hardware::FabricKind::kTorus;
-}
-
-void ToReliability(const v1::Reliability& proto, planner::Reliability& reliability) {
-  if (proto.has_mean_seconds_between_failures_per_chip()) {
-    reliability.mean_seconds_between_failures_per_chip = proto.mean_seconds_between_failures_per_chip();
-  }
-  if (proto.has_checkpoint_write_seconds()) reliability.checkpoint_write_seconds = proto.checkpoint_write_seconds();
-  if (proto.has_restart_seconds()) reliability.restart_seconds = proto.restart_seconds();
-  if (proto.has_preemptions_per_hour()) reliability.preemptions_per_hour = proto.preemptions_per_hour();
-}
-
-// The experts' load of the request in place of the model's.
-void EditExperts(const v1::TrainingWorkload& workload, const FieldPath& path, TrainingQuestion& question,
-                 Violations& violations) {
-  if (!workload.has_expert_capacity_factor() && !workload.has_expert_load_imbalance_ratio()) return;
-  constexpr double kMaxRatio = 65536;
-  bool legal = true;
-  if (workload.has_expert_capacity_factor()) {
-    legal &= CheckPositive(workload.expert_capacity_factor(), kMaxRatio, FieldPath(path, "expert_capacity_factor"),
-                           violations);
-  }
-  if (workload.has_expert_load_imbalance_ratio()) {
-    legal &= CheckRange(workload.expert_load_imbalance_ratio(), 1, kMaxRatio,
-                        FieldPath(path, "expert_load_imbalance_ratio"), violations);
-  }
-  if (!legal || question.model == nullptr) return;
-  question.edited_operations = question.model->operations;
-  const auto edit = [&](transformer::LayerOperations& layer) {
-    if (layer.expert_count == 0) return;
-    if (workload.has_expert_capacity_factor()) layer.capacity_factor = workload.expert_capacity_factor();
-    if (workload.has_expert_load_imbalance_ratio()) {
-      layer.load_imbalance_ratio = workload.expert_load_imbalance_ratio();
-    }
-  };
-  for (transformer::LayerOperations& layer : question.edited_operations->layers) edit(layer);
-  edit(question.edited_operations->mtp);
-  question.job.model = &*question.edited_operations;
-}
 
 void SetMode(const v1::EstimateTrainingRequest& request, const catalog::Catalog& catalog, ProfileCache& profiles,
              const FieldPath& path, TrainingQuestion& question, Violations& violations) {
@@ -139,7 +98,8 @@ void ToTrainingJob(const v1::EstimateTrainingRequest& request, const catalog::Ca
   }
   const FieldPath workload_path(path, "workload");
   job.workload = ToWorkload(request.workload(), setting, workload_path, violations, question.assumptions);
-  EditExperts(request.workload(), workload_path, question, violations);
+  question.edited_operations = EditedExperts(request.workload(), job.model, workload_path, violations);
+  if (question.edited_operations.has_value()) job.model = &*question.edited_operations;
 
   const FieldPath parallelism_path(path, "parallelism");
   if (request.has_parallelism()) {
@@ -156,13 +116,7 @@ void ToTrainingJob(const v1::EstimateTrainingRequest& request, const catalog::Ca
                              price->has_usd_per_chip_hour() ? absl::StrCat(price->usd_per_chip_hour()) : std::string(),
                              price->sentence());
   }
-  ToReliability(request.reliability(), job.reliability);
-  const FieldPath reliability_path(path, "reliability");
-  const FieldPath interval_path(reliability_path, "checkpoint_interval_seconds");
-  if (request.reliability().has_checkpoint_interval_seconds()) {
-    violations.Add(interval_path, "is not modelled: checkpoints come at the interval that loses least; leave it out.",
-                   "NOT_SUPPORTED");
-  }
+  job.reliability = ToReliability(request.reliability(), FieldPath(path, "reliability"), violations);
   if (request.has_job_deadline_seconds()) job.deadline_seconds = request.job_deadline_seconds();
   if (request.has_budget_usd()) job.budget_usd = request.budget_usd();
 

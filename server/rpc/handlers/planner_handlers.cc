@@ -1,9 +1,16 @@
 #include "server/rpc/handlers/planner_handlers.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/planner/estimate_training.h"
+#include "server/planner/sharding_search.h"
 #include "server/rpc/convert/model.h"
+#include "server/rpc/convert/sharding_reply.h"
+#include "server/rpc/convert/sharding_request.h"
 #include "server/rpc/convert/training_estimate.h"
 #include "server/rpc/convert/training_job.h"
 #include "server/rpc/errors.h"
@@ -13,6 +20,22 @@
 #include "server/rpc/violations.h"
 
 namespace sliceplan::rpc {
+namespace {
+
+// Of the time until the deadline, what a reply takes to be written and sent: a share, but not more than a while.
+constexpr int kReplyShare = 4;
+constexpr absl::Duration kMaxReplyTime = absl::Milliseconds(50);
+
+// When a search stops and answers with what it has.
+absl::Time EndOfSearch(absl::Time start, std::optional<absl::Duration> limit, absl::Time deadline) {
+  absl::Time end = absl::InfiniteFuture();
+  if (deadline != absl::InfiniteFuture()) {
+    end = deadline - std::min(std::max(deadline - start, absl::ZeroDuration()) / kReplyShare, kMaxReplyTime);
+  }
+  return limit.has_value() ? std::min(end, start + *limit) : end;
+}
+
+}  // namespace
 
 Result PlannerHandlers::EstimateTraining(const v1::EstimateTrainingRequest& request,
                                          v1::EstimateTrainingResponse* response, const CallContext& call) {
@@ -50,12 +73,41 @@ Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest&, v1::E
                        "AnalysisService/AnalyzeOperation times the matmuls and the attention of a decode step.");
 }
 
-Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest&, v1::ProposeShardingResponse*,
-                                        const CallContext&) {
-  return Unimplemented(
-      "sliceplan.v1.PlannerService/ProposeSharding",
-      "The search over slices comes in a later release. Meanwhile EstimateTraining without parallelism "
-      "finds the best plan of one slice, and CatalogService/ListSlices names the slices to ask about.");
+Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& request,
+                                        v1::ProposeShardingResponse* response, const CallContext& call) {
+  const absl::Time start = absl::Now();
+  if (request.has_serving()) {
+    return Unimplemented("sliceplan.v1.PlannerService/ProposeSharding",
+                         "Proposals for serving come with the serving estimates, in a later release. Meanwhile a "
+                         "training workload is searched for, and AnalysisService/DescribeModel counts weights and KV "
+                         "cache.");
+  }
+  const auto catalog = engine_.catalogs.Snapshot();
+  const FieldPath path;
+  Violations violations;
+  SearchQuestion question;
+  ToSearchQuestion(request, *catalog, engine_.models, engine_.profiles, path, question, violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  planner::ShardingAnswer answer;
+  if (!question.candidates.empty()) {
+    const absl::Time end = EndOfSearch(start, question.time_limit, call.deadline);
+    answer = planner::ProposeSharding(question.search, engine_.mappings, [&call, end] {
+      if (call.Cancelled()) return planner::SearchSignal::kCancel;
+      const bool late = end != absl::InfiniteFuture() && absl::Now() >= end;
+      return late ? planner::SearchSignal::kAnswerNow : planner::SearchSignal::kGoOn;
+    });
+  }
+  if (answer.cancelled) return Stopped(call);
+  AddEngineViolations(request, path, std::move(answer.violations), violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  const double elapsed_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  ToProto(question, answer, response);
+  response->mutable_search()->set_elapsed_seconds(elapsed_seconds);
+  response->set_engine_version(EngineVersion());
+  response->set_catalog_version(catalog->version());
+  return Result();
 }
 
 }  // namespace sliceplan::rpc

@@ -1,0 +1,265 @@
+#include "server/rpc/convert/sharding_reply.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "server/planner/render/rendering.h"
+#include "server/rpc/convert/enums.h"
+#include "server/rpc/convert/model.h"
+#include "server/rpc/convert/parallelism.h"
+#include "server/rpc/convert/slice.h"
+#include "server/rpc/convert/training_estimate.h"
+#include "server/rpc/convert/training_job.h"
+#include "server/rpc/convert/training_parts.h"
+
+namespace sliceplan::rpc {
+namespace {
+
+void AddWarning(absl::string_view code, absl::string_view sentence, absl::string_view field,
+                v1::ProposeShardingResponse* response) {
+  v1::Warning* const warning = response->add_warnings();
+  warning->set_code(code.data(), code.size());
+  warning->set_sentence(AsSentence(sentence));
+  warning->set_field(field.data(), field.size());
+}
+
+// The job that a proposal is the estimate of, as EstimateTraining would have it.
+void SetJob(const SearchQuestion& question, size_t candidate, TrainingQuestion& job_question) {
+  const planner::ShardingQuestion& search = question.search;
+  const planner::SearchCandidate& chosen = search.candidates[candidate];
+  job_question.model = question.model;
+  job_question.slice = question.candidates[candidate].slice;
+  job_question.profile = question.terms[candidate]->profile;
+  for (const std::string& note : job_question.slice->notes) job_question.assumptions.Add(note);
+  job_question.assumptions.AddNew(question.terms[candidate]->assumptions);
+  planner::TrainingJob& job = job_question.job;
+  job.model = search.model;
+  job.slice = chosen.slice;
+  job.workload = chosen.workload;
+  job.allow_idle_chips = search.constraints.allow_idle_chips;
+  job.allow_padding = search.constraints.allow_padding;
+  job.mode = search.mode;
+  job.profile = chosen.profile;
+  job.usd_per_chip_hour = chosen.usd_per_chip_hour;
+  job.reliability = search.reliability;
+  job.deadline_seconds = search.constraints.deadline_seconds;
+  job.budget_usd = search.constraints.budget_usd;
+}
+
+planner::SliceNames NamesOf(const Candidate& candidate, const CandidateTerms& terms) {
+  planner::SliceNames names;
+  const hardware::Slice& slice = candidate.slice.slice;
+  names.machine_type = slice.machine_type;
+  names.host_count = slice.host_count;
+  names.chips_per_host = slice.chips_per_host;
+  if (const catalog::v1::SliceRecord* const record = candidate.slice.record(); record != nullptr) {
+    names.accelerator_type = record->cloud_tpu_accelerator_type();
+    names.topology = record->topology();
+    names.gke_tpu_accelerator = record->gke_tpu_accelerator();
+    names.xpk_device_type = record->xpk_device_type();
+    names.gke_workload_policy_required = record->gke_workload_policy_required();
+  }
+  if (candidate.slice.gpu_machine != nullptr) names.gke_accelerator = candidate.slice.gpu_machine->gke_accelerator();
+  if (candidate.pool != nullptr) {
+    names.zone = candidate.pool->zone();
+    names.capacity_pool = candidate.pool->name();
+  }
+  for (const auto& [proto, engine] : kPriceModels) {
+    if (proto == terms.price_model) names.price_model = engine;
+  }
+  return names;
+}
+
+// What could not be written, by its reason, with the ranks of the proposals.
+using Unwritten = std::map<std::string, std::vector<int>>;
+
+void AddRenderings(const SearchQuestion& question, const planner::Proposal& proposal, int rank, v1::Proposal* proto,
+                   Unwritten& unwritten) {
+  const Candidate& candidate = question.candidates[proposal.candidate];
+  const planner::SearchCandidate& chosen = question.search.candidates[proposal.candidate];
+  std::vector<planner::RenderTarget> targets = question.render;
+  if (targets.empty() && rank == 1) targets = planner::DefaultTargets(chosen.slice);
+  if (targets.empty()) return;
+  planner::RenderInput input;
+  input.model_name = question.model_name;
+  input.model = question.search.model;
+  input.slice = &chosen.slice;
+  input.workload = &chosen.workload;
+  input.estimate = &proposal.estimate;
+  input.names = NamesOf(candidate, *question.terms[proposal.candidate]);
+  for (const planner::RenderTarget target : targets) {
+    absl::StatusOr<planner::Rendering> rendering = planner::Render(target, input);
+    if (!rendering.ok()) {
+      const std::string message(rendering.status().message());
+      const absl::string_view name = planner::RenderTargetName(target);
+      const std::string reason = absl::StrContains(message, name) ? message : absl::StrCat(name, ": ", message);
+      unwritten[reason].push_back(rank);
+      continue;
+    }
+    v1::Rendering* const written = proto->add_renderings();
+    written->set_target(ToProto(kRenderTargets, rendering->target));
+    written->set_format(rendering->format);
+    written->set_text(rendering->text);
+  }
+}
+
+void AddProposal(const SearchQuestion& question, const planner::Proposal& proposal, int rank,
+                 v1::ProposeShardingResponse* response, Unwritten& unwritten) {
+  const Candidate& candidate = question.candidates[proposal.candidate];
+  const CandidateTerms& terms = *question.terms[proposal.candidate];
+  v1::Proposal* const proto = response->add_proposals();
+  TrainingQuestion job;
+  SetJob(question, proposal.candidate, job);
+  v1::TrainingEstimate* const estimate = proto->mutable_training();
+  *estimate->mutable_cost()->mutable_price() = terms.price;
+  ToProto(job, proposal.estimate, estimate);
+  v1::ProposedPool* const pool = proto->add_pools();
+  pool->set_role(v1::POOL_ROLE_BOTH);
+  *pool->mutable_slice() = estimate->slice();
+  *pool->mutable_parallelism() = estimate->parallelism();
+  pool->set_replica_count(1);
+  if (candidate.pool != nullptr) {
+    pool->set_capacity_pool(candidate.pool->name());
+    pool->set_zone(candidate.pool->zone());
+  }
+  pool->set_price_model(terms.price_model);
+  proto->set_beats_next_because(proposal.beats_next_because);
+  AddRenderings(question, proposal, rank, proto, unwritten);
+}
+
+void SetSummary(const SearchQuestion& question, const planner::PlanSummary& summary, v1::PlanSummary* proto) {
+  ToProto(question.candidates[summary.candidate].slice, proto->mutable_slice());
+  ToProto(summary.parallelism, proto->mutable_parallelism());
+  proto->mutable_parallelism()->set_allow_idle_chips(question.search.constraints.allow_idle_chips);
+  proto->mutable_parallelism()->set_allow_padding(question.search.constraints.allow_padding);
+  proto->set_replica_count(1);
+  proto->set_outcome(ToProto(kOutcomes, summary.outcome));
+  proto->set_expected_seconds(summary.expected_seconds);
+  proto->set_tokens_per_second_per_chip(summary.tokens_per_second_per_chip);
+  if (summary.usd_per_million_tokens.has_value()) proto->set_usd_per_million_tokens(*summary.usd_per_million_tokens);
+  if (summary.total_usd.has_value()) proto->set_total_usd(*summary.total_usd);
+  if (summary.end_seconds.has_value()) proto->set_time_to_train_seconds(*summary.end_seconds);
+  proto->set_chip_count(static_cast<int32_t>(summary.chip_count));
+}
+
+void SetNearMiss(const SearchQuestion& question, const planner::NearMiss& miss, v1::NearMiss* proto) {
+  SetSummary(question, miss.plan, proto->mutable_plan());
+  v1::Shortfall* const lacks = proto->mutable_lacks();
+  lacks->set_sentence(AsSentence(miss.shortfall));
+  lacks->set_missing(miss.shortfall_amount);
+  const auto set = [&](absl::string_view limit, double available) {
+    lacks->set_limit(limit.data(), limit.size());
+    lacks->set_available(available);
+    lacks->set_needed(available + miss.shortfall_amount);
+  };
+  const planner::SearchConstraints& constraints = question.search.constraints;
+  const hardware::AcceleratorSpec& chip = question.search.candidates[miss.plan.candidate].slice.accelerator;
+  switch (miss.plan.outcome) {
+    case planner::Outcome::kOutOfMemory:
+      set("hbm_bytes", static_cast<double>(chip.AllocatableBytes().value_or(0)) * (1 - constraints.hbm_headroom_ratio));
+      break;
+    case planner::Outcome::kMissesDeadline:
+      set("job_deadline_seconds", constraints.deadline_seconds.value_or(0));
+      break;
+    case planner::Outcome::kOverBudget: set("budget_usd", constraints.budget_usd.value_or(0)); break;
+    case planner::Outcome::kNoLegalPlan: set("legal_plan", 0); break;
+    case planner::Outcome::kFeasible: break;
+  }
+  if (!miss.smallest_fix.has_value()) return;
+  ToProto(*miss.smallest_fix, proto->mutable_smallest_fix());
+  for (v1::FieldChange& change : *proto->mutable_smallest_fix()->mutable_changes()) {
+    change.set_field(FieldOfSearch(change.field()));
+  }
+}
+
+void SetReport(const SearchQuestion& question, const planner::ShardingAnswer& answer, v1::SearchReport* report) {
+  report->set_considered_count(answer.considered_count);
+  report->set_evaluated_count(answer.evaluated_count);
+  std::map<absl::string_view, int64_t> pruned;
+  for (int i = 0; i < planner::kPruneReasonCount; ++i) {
+    const int64_t count = answer.pruned[static_cast<size_t>(i)];
+    if (count > 0) pruned[planner::PruneReasonName(static_cast<planner::PruneReason>(i))] = count;
+  }
+  for (const auto& [reason, count] : pruned) {
+    v1::PrunedCount* const entry = report->add_pruned();
+    entry->set_reason(reason.data(), reason.size());
+    entry->set_count(count);
+  }
+  report->set_exhaustive(answer.exhaustive);
+  if (std::isfinite(answer.optimality_gap_ratio)) report->set_optimality_gap_ratio(answer.optimality_gap_ratio);
+  report->set_candidate_slice_count(static_cast<int32_t>(question.candidates.size()));
+}
+
+void AddClosedForm(const planner::ClosedFormOptimum& ours, v1::ProposeShardingResponse* response) {
+  v1::ClosedFormOptimum* const optimum = response->add_closed_forms();
+  optimum->set_name(ours.name);
+  for (const planner::LogicalAxis axis : planner::kLogicalAxes) {
+    const double degree = ours.degrees[static_cast<size_t>(axis)];
+    if (degree <= 0) continue;
+    v1::ClosedFormDegree* const entry = optimum->add_degrees();
+    entry->set_axis(ToProto(kParallelismAxes, axis));
+    entry->set_degree(degree);
+  }
+  if (ours.network_seconds.has_value()) optimum->set_network_seconds(*ours.network_seconds);
+  optimum->set_sentence(AsSentence(ours.sentence));
+}
+
+void AddWarnings(const SearchQuestion& question, const planner::ShardingAnswer& answer, const Unwritten& unwritten,
+                 v1::ProposeShardingResponse* response) {
+  const bool needs_price =
+      question.search.objective == planner::Objective::kMinCost || question.search.constraints.budget_usd.has_value();
+  if (!question.unpriced_accelerators.empty()) {
+    AddWarning("NO_PUBLIC_PRICE",
+               absl::StrCat("no public price on these terms for ", absl::StrJoin(question.unpriced_accelerators, ", "),
+                            needs_price ? ": left out, because the search needs one" : ": their plans have no cost"),
+               "pricing", response);
+  }
+  if (question.candidates.empty()) {
+    AddWarning("NO_CANDIDATES", "no slice is free, so that nothing was searched", "capacity", response);
+  }
+  for (const auto& [reason, ranks] : unwritten) {
+    // The reason stays as it is: it may begin with a name.
+    v1::Warning* const warning = response->add_warnings();
+    warning->set_code("NOT_RENDERED");
+    const bool single = response->proposals_size() == 1;
+    warning->set_sentence(
+        single ? reason
+               : absl::StrCat(absl::StripSuffix(reason, "."), " (proposal ", absl::StrJoin(ranks, ", "), ")."));
+    warning->set_field("render");
+  }
+  for (const std::string& sentence : answer.warnings) AddWarning("ENGINE_NOTE", sentence, "", response);
+  AddImportWarnings(*question.model, response->mutable_warnings());
+}
+
+}  // namespace
+
+void ToProto(const SearchQuestion& question, const planner::ShardingAnswer& answer,
+             v1::ProposeShardingResponse* response) {
+  Unwritten unwritten;
+  int rank = 0;
+  for (const planner::Proposal& proposal : answer.proposals) {
+    AddProposal(question, proposal, ++rank, response, unwritten);
+  }
+  SetReport(question, answer, response->mutable_search());
+  for (const planner::PlanSummary& summary : answer.frontier) SetSummary(question, summary, response->add_frontier());
+  for (const planner::NearMiss& miss : answer.near_misses) SetNearMiss(question, miss, response->add_near_misses());
+  for (const planner::ClosedFormOptimum& optimum : answer.closed_forms) AddClosedForm(optimum, response);
+  question.assumptions.ToProto(response->mutable_assumptions());
+  for (v1::Assumption& assumption : *response->mutable_assumptions()) {
+    assumption.set_field(FieldOfSearch(assumption.field()));
+  }
+  for (const std::string& sentence : answer.assumptions) {
+    response->add_assumptions()->set_sentence(AsSentence(sentence));
+  }
+  AddWarnings(question, answer, unwritten, response);
+}
+
+}  // namespace sliceplan::rpc
