@@ -17,6 +17,7 @@
 #include "client/cli/errors.h"
 #include "client/cli/flags.h"
 #include "client/cli/model_flag.h"
+#include "client/cli/progress.h"
 #include "client/cli/quantity.h"
 #include "client/cli/subcommands.h"
 #include "client/cli/text.h"
@@ -101,6 +102,7 @@ class Command {
         out_(*surroundings.out),
         err_(*surroundings.err),
         style_(surroundings.style),
+        shows_progress_(surroundings.shows_progress),
         root_(kDescription, kProgram) {
     root_.formatter(std::make_shared<HelpFormatter>());
     root_.footer(kFooter);
@@ -243,7 +245,11 @@ class Command {
     Question& question = *prepared.question;
     const bool json = prepared.common.format == "json";
     google::rpc::Status status = question.Complete(*backend);
-    if (status.code() == 0) status = backend->Call(question.method(), *question.request(), question.response());
+    if (status.code() == 0) {
+      const Progress progress(shows_progress_ && question.MayTakeLong() ? &err_ : nullptr);
+      status = backend->Call(question.method(), *question.request(), question.response());
+    }
+    if (status.code() == 0 && !json) status = question.Missing();
     if (status.code() != 0) {
       if (json) {
         PrintErrorAsJson(status, err_);
@@ -254,6 +260,8 @@ class Command {
     }
     if (json) {
       out_ << rpc::PrintPrettyJson(*question.response());
+    } else if (const std::string text = question.Verbatim(); !text.empty()) {
+      out_ << text;
     } else {
       Report report(&out_, style_);
       question.Print(*prepared.flags, report);
@@ -303,6 +311,7 @@ class Command {
   std::ostream& out_;
   std::ostream& err_;
   const Style style_;
+  const bool shows_progress_;
   CLI::App root_;
   std::vector<std::unique_ptr<Prepared>> questions_;
   CLI::App* call_ = nullptr;

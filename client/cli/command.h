@@ -21,6 +21,7 @@ struct Surroundings {
   std::ostream* out;
   std::ostream* err;
   Style style;
+  bool shows_progress = false;  // on `err`, which is a terminal
 };
 
 // `arguments` without the program's name.

@@ -121,8 +121,8 @@ void Flags::Field(const std::string& flag, const std::string& field, const std::
          [this, field](const std::string& text) { return SetField(request_, field, text); });
 }
 
-void Flags::Custom(const std::string& flag, const std::string& field, const std::string& value_name,
-                   const std::string& help, Read read) {
+void Flags::AddOption(const std::string& flag, const std::string& field, const std::string& value_name,
+                      const std::string& help, Read read, bool repeatable) {
   const std::string long_name = LongName(flag);
   if (!field.empty()) fields_.emplace_back(field, long_name);
   app_->add_option_function<std::string>(
@@ -135,7 +135,18 @@ void Flags::Custom(const std::string& flag, const std::string& field, const std:
           },
           help)
       ->type_name(value_name)
+      ->trigger_on_parse(repeatable)
       ->group(group_);
+}
+
+void Flags::Repeated(const std::string& flag, const std::string& field, const std::string& value_name,
+                     const std::string& help, Read read) {
+  AddOption(flag, field, value_name, help, std::move(read), /*repeatable=*/true);
+}
+
+void Flags::Custom(const std::string& flag, const std::string& field, const std::string& value_name,
+                   const std::string& help, Read read) {
+  AddOption(flag, field, value_name, help, std::move(read), /*repeatable=*/false);
 }
 
 void Flags::Pairs(const std::string& flag, const std::string& field, const std::string& prefix) {

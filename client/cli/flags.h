@@ -43,6 +43,9 @@ class Flags {
   // positional as well.
   void Custom(const std::string& flag, const std::string& field, const std::string& value_name, const std::string& help,
               Read read);
+  // The same for a flag that may be given several times: `read` gets one value after the other.
+  void Repeated(const std::string& flag, const std::string& field, const std::string& value_name,
+                const std::string& help, Read read);
   // In the syntax of `flag`, what lies under `field` is set by name=value, with `prefix` before the name: "dcn." for
   // parallelism.dcn.
   void Pairs(const std::string& flag, const std::string& field, const std::string& prefix);
@@ -69,6 +72,9 @@ class Flags {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  void AddOption(const std::string& flag, const std::string& field, const std::string& value_name,
+                 const std::string& help, Read read, bool repeatable);
+
   CLI::App* const app_;
   google::protobuf::Message* const request_;
   std::istream* const in_;

@@ -36,7 +36,8 @@ sliceplan::cli::Style TerminalStyle() {
 int main(int argc, char** argv) {
   try {
     const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-    return sliceplan::cli::RunCommand(arguments, {&std::cin, &std::cout, &std::cerr, TerminalStyle()});
+    return sliceplan::cli::RunCommand(arguments,
+                                      {&std::cin, &std::cout, &std::cerr, TerminalStyle(), isatty(STDERR_FILENO) != 0});
   } catch (const std::exception& error) {
     std::cerr << "sliceplan: " << error.what() << '\n';
     return sliceplan::cli::kUsageError;

@@ -26,6 +26,12 @@ class Question {
   virtual bool TakesAnyArguments() const { return false; }
   // Completes the request where that takes a call of its own. OK: code 0.
   virtual google::rpc::Status Complete(Backend&) { return google::rpc::Status(); }
+  // What the reply lacks of what was asked for; an error of the command then. OK: code 0.
+  virtual google::rpc::Status Missing() const { return google::rpc::Status(); }
+  // Text of the reply that is printed alone, as it is; empty: Print.
+  virtual std::string Verbatim() const { return ""; }
+  // Whether the answer may take long enough to show that it is on its way.
+  virtual bool MayTakeLong() const { return false; }
   // The reply for people; `flags` turns fields into flags.
   virtual void Print(const Flags& flags, Report& report) const = 0;
 };

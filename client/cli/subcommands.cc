@@ -5,10 +5,10 @@
 #include "client/cli/describe.h"
 #include "client/cli/operation.h"
 #include "client/cli/pending.h"
+#include "client/cli/shard.h"
 #include "client/cli/train.h"
 #include "proto/sliceplan/v1/measurement.pb.h"
 #include "proto/sliceplan/v1/serving.pb.h"
-#include "proto/sliceplan/v1/sharding.pb.h"
 
 namespace sliceplan::cli {
 namespace {
@@ -26,6 +26,16 @@ constexpr char kTrainExamples[] = R"(Examples:
     sliceplan train --model ./config.json --slice h100:64 --tokens 300B --deadline 30d
   What a week of spot chips costs, in JSON:
     sliceplan train --model llama-3-8b --slice v5p-256 --tokens 1T --price-model spot --format json)";
+
+constexpr char kShardExamples[] = R"(Examples:
+  The fastest plans among two slices:
+    sliceplan shard --model llama-3-70b --batch-tokens 4M --sequence 4096 --tokens 15T \
+      --slice tpu-v5p:16x16x16 --slice tpu-v5p:16x16x24
+  The cheapest within two weeks, on 64 to 512 chips of two kinds:
+    sliceplan shard --model llama-3-8b --tokens 1T --accelerators v5e,v5p --chips 64..512 \
+      --objective cost --deadline 14d
+  What a cluster has free, and the manifest for the best plan:
+    sliceplan shard --model ./config.json --tokens 300B --capacity free.json --emit gke)";
 
 constexpr char kModelExamples[] = R"(Examples:
   sliceplan model llama-3-70b
@@ -73,11 +83,7 @@ std::vector<Subcommand> AllSubcommands() {
          return std::make_unique<PendingQuestion<v1::EstimateServingRequest, v1::EstimateServingResponse>>(
              "sliceplan.v1.PlannerService/EstimateServing");
        }},
-      {"", "shard", "The best slices and plans for a job: in a later release", "",
-       [] {
-         return std::make_unique<PendingQuestion<v1::ProposeShardingRequest, v1::ProposeShardingResponse>>(
-             "sliceplan.v1.PlannerService/ProposeSharding");
-       }},
+      {"", "shard", "The best slices and plans for a training job", kShardExamples, Make<ShardQuestion>},
       {"", "model", "Parameters, FLOPs and KV cache of a model", kModelExamples, Make<DescribeQuestion>},
       {"op", "matmul", "A matmul, on one chip or sharded over a mesh", kMatmulExamples,
        Make<OperationQuestion, Kind::kMatmul>},

@@ -20,6 +20,9 @@ class TrainQuestion : public TypedQuestion<v1::EstimateTrainingRequest, v1::Esti
 void PrintTraining(const v1::EstimateTrainingResponse& response, const std::string& model, const Flags& flags,
                    Report& report);
 
+// Degrees, schedule, accumulation, remat and optimizer of the plan, in a line.
+std::string PlanText(const v1::TrainingEstimate& estimate);
+
 }  // namespace sliceplan::cli
 
 #endif  // SLICEPLAN_CLIENT_CLI_TRAIN_H_

@@ -88,28 +88,6 @@ std::string MemoryText(const v1::TrainingMemory& memory) {
   return text;
 }
 
-std::string PlanText(const v1::TrainingEstimate& estimate) {
-  const v1::Parallelism& plan = estimate.parallelism();
-  const v1::TrainingWorkload& workload = estimate.workload();
-  std::vector<std::string> parts = {DegreesText(plan.ici())};
-  if (estimate.slice().slice_count() > 1) parts.push_back(absl::StrCat(DegreesText(plan.dcn()), " across slices"));
-  if (plan.ici().pipeline() > 1 || plan.dcn().pipeline() > 1) {
-    parts.push_back(absl::StrCat(ChoiceName(plan.schedule()), " with ", Plural(plan.microbatch_count(), "microbatch"),
-                                 "es, bubble ", Percent(estimate.pipeline_bubble_ratio())));
-  }
-  if (workload.gradient_accumulation() > 1) {
-    parts.push_back(absl::StrCat(workload.gradient_accumulation(), " accumulated passes"));
-  }
-  parts.push_back(workload.has_checkpoints_per_layer()
-                      ? absl::StrCat(workload.checkpoints_per_layer(), " checkpoints per layer")
-                      : absl::StrCat("remat ", ChoiceName(workload.remat_policy())));
-  parts.push_back(ChoiceName(workload.optimizer()));
-  if (estimate.evaluated_plan_count() > 1) {
-    parts.push_back(absl::StrCat("the best of ", Plural(estimate.evaluated_plan_count(), "plan")));
-  }
-  return absl::StrJoin(parts, "; ");
-}
-
 std::string PieceText(const v1::AxisAssignment& piece) {
   std::string text = absl::StrCat("axis ", piece.physical_axis(), " x", piece.factor());
   if (piece.has_stride() && piece.stride() > 1) absl::StrAppend(&text, " every ", piece.stride());
@@ -294,6 +272,28 @@ void PrintThresholds(const v1::TrainingThresholds& thresholds, Report& report) {
 }
 
 }  // namespace
+
+std::string PlanText(const v1::TrainingEstimate& estimate) {
+  const v1::Parallelism& plan = estimate.parallelism();
+  const v1::TrainingWorkload& workload = estimate.workload();
+  std::vector<std::string> parts = {DegreesText(plan.ici())};
+  if (estimate.slice().slice_count() > 1) parts.push_back(absl::StrCat(DegreesText(plan.dcn()), " across slices"));
+  if (plan.ici().pipeline() > 1 || plan.dcn().pipeline() > 1) {
+    parts.push_back(absl::StrCat(ChoiceName(plan.schedule()), " with ", Plural(plan.microbatch_count(), "microbatch"),
+                                 "es, bubble ", Percent(estimate.pipeline_bubble_ratio())));
+  }
+  if (workload.gradient_accumulation() > 1) {
+    parts.push_back(absl::StrCat(workload.gradient_accumulation(), " accumulated passes"));
+  }
+  parts.push_back(workload.has_checkpoints_per_layer()
+                      ? absl::StrCat(workload.checkpoints_per_layer(), " checkpoints per layer")
+                      : absl::StrCat("remat ", ChoiceName(workload.remat_policy())));
+  parts.push_back(ChoiceName(workload.optimizer()));
+  if (estimate.evaluated_plan_count() > 1) {
+    parts.push_back(absl::StrCat("the best of ", Plural(estimate.evaluated_plan_count(), "plan")));
+  }
+  return absl::StrJoin(parts, "; ");
+}
 
 void PrintTraining(const v1::EstimateTrainingResponse& response, const std::string& model, const Flags& flags,
                    Report& report) {

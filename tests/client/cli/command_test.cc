@@ -13,6 +13,7 @@
 #include "proto/google/rpc/status.pb.h"
 #include "proto/sliceplan/v1/catalog.pb.h"
 #include "proto/sliceplan/v1/model_description.pb.h"
+#include "proto/sliceplan/v1/sharding.pb.h"
 #include "proto/sliceplan/v1/training.pb.h"
 
 namespace sliceplan::cli {
@@ -170,12 +171,35 @@ TEST(CommandTest, NamesTheFlagsOfErrors) {
 
 TEST(CommandTest, PassesOnWhatComesLater) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"serve", "--model", "llama-3-70b", "--slice", "v5p-8", "--batch", "8"}, {"shard"}, {"compare", "x"}}) {
+           {"serve", "--model", "llama-3-70b", "--slice", "v5p-8", "--batch", "8"}, {"compare", "x"}}) {
     const Finished run = RunWith(arguments);
     EXPECT_EQ(run.status, kServiceError) << arguments[0];
     EXPECT_THAT(run.err, HasSubstr("later release"));
     EXPECT_THAT(run.err, HasSubstr("UNIMPLEMENTED"));
   }
+}
+
+TEST(CommandTest, ProposesPlans) {
+  const std::vector<std::string> question = {"shard",   "--model",       "llama-3-8b", "--sequence", "4096",
+                                             "--slice", "tpu-v5p:4x4x4", "--slice",    "v5e:8x8"};
+  const auto with = [&question](std::vector<std::string> more) {
+    more.insert(more.begin(), question.begin(), question.end());
+    return RunWith(more);
+  };
+  const Finished table = with({});
+  EXPECT_EQ(table.status, kAnswered) << table.err;
+  EXPECT_THAT(table.out, StartsWith("Training llama-3-8b: the best of 2 slices, shortest step first\n"));
+  EXPECT_THAT(table.out, HasSubstr("proven best"));
+  const Finished json = with({"--top", "2", "--format=json"});
+  EXPECT_EQ(ReadJson<v1::ProposeShardingResponse>(json.out).proposals_size(), 2);
+  const Finished text = with({"--emit", "jax"});
+  EXPECT_EQ(text.status, kAnswered) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("import jax"));
+  EXPECT_THAT(text.out, Not(HasSubstr("shortest step first")));
+  const Finished unwritten = with({"--emit", "vllm"});
+  EXPECT_EQ(unwritten.status, kServiceError);
+  EXPECT_THAT(unwritten.out, IsEmpty());
+  EXPECT_THAT(unwritten.err, HasSubstr("vLLM"));
 }
 
 TEST(CommandTest, ReportsServersThatCannotBeReached) {

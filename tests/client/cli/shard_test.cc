@@ -1,0 +1,306 @@
+// sliceplan shard: from arguments to the request, and from replies to the table.
+#include "client/cli/shard.h"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cli/report.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/parse.h"
+
+namespace sliceplan::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+v1::ProposeShardingRequest Request(const std::string& text) {
+  v1::ProposeShardingRequest request;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &request)) << text;
+  return request;
+}
+
+// The request that the arguments make.
+std::string Asked(ShardQuestion& question, const std::vector<std::string>& arguments, const std::string& in = "") {
+  const ParsedFlags parsed(&question, arguments, in);
+  EXPECT_THAT(parsed.problems(), IsEmpty());
+  class NoBackend : public Backend {
+    google::rpc::Status Call(const std::string&, const google::protobuf::Message&,
+                             google::protobuf::Message*) override {
+      ADD_FAILURE() << "called";
+      return google::rpc::Status();
+    }
+  } backend;
+  EXPECT_EQ(question.Complete(backend).code(), 0);
+  return question.request()->DebugString();
+}
+
+struct Case {
+  std::vector<std::string> arguments;
+  const char* request;
+  const char* in = "";
+};
+
+TEST(ShardFlagsTest, MakeTheRequest) {
+  for (const Case&
+           c : {
+               Case{
+                   {"--model", "m", "--sequence", "4096", "--batch-tokens", "4M", "--tokens", "15T"},
+                   R"pb(
+                     model { preset: "m" }
+                     training { sequence_length: 4096 global_batch_tokens: 4194304 total_tokens: 15000000000000 })pb"},
+               Case{{"--model", "m", "--slice", "tpu-v5p:4x4x8", "--slice", "h100:64", "--slices", "2"},
+                    R"pb(
+                      model { preset: "m" }
+                      slices {
+                        slices { accelerator: "tpu-v5p" topology: "4x4x8" slice_count: 2 }
+                        slices { accelerator: "h100" chip_count: 64 slice_count: 2 }
+                      })pb"},
+               Case{{"--model", "m", "--accelerators", "v5e,v5p", "--chips", "64..512", "--slices-max", "4"},
+                    R"pb(
+                      model { preset: "m" }
+                      accelerators {
+                        names: "v5e"
+                        names: "v5p"
+                        min_chip_count: 64
+                        max_chip_count: 512
+                        max_slice_count: 4
+                      })pb"},
+               Case{{"--model", "m", "--capacity", "-"},
+                    R"pb(
+                      model { preset: "m" }
+                      capacity { pools { accelerator: "v5e" topology: "4x4" free_slice_count: 3 } })pb",
+                    R"({"pools": [{"accelerator": "v5e", "topology": "4x4", "freeSliceCount": 3}]})"},
+               Case{{"--model",      "m",
+                     "--objective",  "cost",
+                     "--deadline",   "14d",
+                     "--budget",     "2M",
+                     "--max-chips",  "4Ki",
+                     "--headroom",   "10%",
+                     "--fix",        "tensor=8,dcn.data=2",
+                     "--forbid",     "pipeline,context",
+                     "--allow-idle", "--allow-padding",
+                     "--top",        "3",
+                     "--time-limit", "1500ms"},
+                    R"pb(
+                      model { preset: "m" }
+                      objective: OBJECTIVE_MIN_COST
+                      constraints {
+                        job_deadline_seconds: 1209600
+                        budget_usd: 2000000
+                        max_chip_count: 4096
+                        hbm_headroom_ratio: 0.1
+                        fixed_ici { tensor: 8 }
+                        fixed_dcn { data: 2 }
+                        forbidden_axes: PARALLELISM_AXIS_PIPELINE
+                        forbidden_axes: PARALLELISM_AXIS_CONTEXT
+                        allow_idle_chips: true
+                        allow_padding: true
+                      }
+                      top_k: 3
+                      search_time_limit { seconds: 1 nanos: 500000000 })pb"},
+               Case{{"--model", "m", "--emit", "gke", "--remat", "full", "--price", "2"},
+                    R"pb(
+                      model { preset: "m" }
+                      training { remat_policy: REMAT_POLICY_FULL }
+                      pricing { usd_per_chip_hour: 2 }
+                      render: RENDER_TARGET_GKE_JOBSET
+                      top_k: 1)pb"},
+           }) {
+    ShardQuestion question;
+    EXPECT_EQ(Asked(question, c.arguments, c.in), Request(c.request).DebugString());
+  }
+}
+
+TEST(ShardFlagsTest, SayWhatCannotBeRead) {
+  struct Wrong {
+    std::vector<std::string> arguments;
+    const char* problem;
+    const char* in = "";
+  };
+  for (const Wrong& c : {
+           Wrong{{}, "--model is missing"},
+           Wrong{{"--model", "m", "--chips", "64"}, "--chips: needs --accelerators"},
+           Wrong{{"--model", "m", "--slices-max", "2"}, "--slices-max: needs --accelerators"},
+           Wrong{{"--model", "m", "--capacity", "-"}, "--capacity: ", "{\"pols\": []}"},
+           Wrong{{"--model", "m", "--capacity", "no/such/file"}, "--capacity: cannot read the file"},
+           Wrong{{"--model", "m", "--objective", "beauty"}, "--objective: "},
+           Wrong{{"--model", "m", "--emit", "perl"}, "--emit: "},
+           Wrong{{"--model", "m", "--fix", "rows=8"}, "--fix: no axis is called 'rows'"},
+           Wrong{{"--model", "m", "--forbid", "rows"}, "--forbid: "},
+           Wrong{{"--model", "m", "--accelerators", "v5e", "--chips", ".."}, "--chips: write 64..512"},
+           Wrong{{"--model", "m", "--time-limit", "soon"}, "--time-limit: "},
+       }) {
+    ShardQuestion question;
+    const ParsedFlags parsed(&question, c.arguments, c.in);
+    ASSERT_EQ(parsed.problems().size(), 1u) << c.problem;
+    EXPECT_THAT(parsed.problems()[0], HasSubstr(c.problem));
+  }
+}
+
+TEST(ShardFlagsTest, ReadRangesOfChips) {
+  struct Range {
+    const char* text;
+    int least;
+    int most;
+  };
+  for (const Range& range : {Range{"64..512", 64, 512}, Range{"..512", 0, 512}, Range{"64..", 64, 0},
+                             Range{"256", 256, 256}, Range{"1Ki..8Ki", 1024, 8192}}) {
+    v1::AcceleratorRange read;
+    EXPECT_TRUE(ReadChipRange(range.text, &read).ok()) << range.text;
+    EXPECT_EQ(read.min_chip_count(), range.least) << range.text;
+    EXPECT_EQ(read.max_chip_count(), range.most) << range.text;
+  }
+}
+
+// ---- The table ----
+
+constexpr char kReply[] = R"pb(
+  proposals {
+    pools { capacity_pool: "batch" zone: "us-east5-a" }
+    training {
+      outcome: OUTCOME_FEASIBLE
+      slice {
+        slice { accelerator: "tpu-v5p" topology: "4x4x8" }
+        slice_count: 2
+        total_chip_count: 256
+      }
+      chip_count: 256
+      parallelism {
+        ici { fsdp: 32 tensor: 4 }
+        dcn { data: 2 }
+      }
+      step_time { expected_seconds: 2.5 }
+      mfu_ratio: 0.5
+      memory { used_bytes: 50 capacity_bytes: 100 }
+      time_to_train_seconds: 864000
+      wall_seconds: 950400
+      cost { total_usd: 250000 usd_per_million_tokens: 0.25 }
+    }
+    beats_next_because: "0.1 s less network."
+    renderings { target: RENDER_TARGET_JAX format: "python" text: "mesh = 1\n" }
+  }
+  proposals {
+    training {
+      outcome: OUTCOME_FEASIBLE
+      slice {
+        slice { accelerator: "tpu-v5e" topology: "16x16" }
+        slice_count: 1
+        total_chip_count: 256
+      }
+      chip_count: 256
+      parallelism { ici { fsdp: 256 } }
+      step_time { expected_seconds: 2.6 }
+    }
+  }
+  frontier {
+    slice {
+      slice { accelerator: "tpu-v5p" topology: "4x4x8" }
+      slice_count: 2
+    }
+    chip_count: 256
+    expected_seconds: 2.5
+    total_usd: 250000
+  }
+  frontier {
+    slice {
+      slice { accelerator: "tpu-v6e" topology: "4x4" }
+      slice_count: 1
+    }
+    chip_count: 16
+    expected_seconds: 25
+    total_usd: 150000
+  }
+  near_misses {
+    plan {
+      slice {
+        slice { accelerator: "tpu-v6e" topology: "8x8" }
+        slice_count: 1
+      }
+      expected_seconds: 2
+    }
+    lacks { sentence: "3 GB too much." }
+    smallest_fix {
+      sentence: "Recompute everything."
+      changes { field: "training.remat_policy" value: "REMAT_POLICY_FULL" }
+    }
+  }
+  closed_forms { name: "fsdp and tensor split" sentence: "Tensor 3.6; found is 4." }
+  search {
+    considered_count: 1541
+    evaluated_count: 93
+    pruned { reason: "NETWORK_FLOOR" count: 1328 }
+    pruned { reason: "OUT_OF_MEMORY" count: 120 }
+    elapsed_seconds: 0.008
+    exhaustive: true
+    candidate_slice_count: 12
+  }
+)pb";
+
+std::string Table(ShardQuestion& question, const std::string& reply, std::vector<std::string> arguments) {
+  const ParsedFlags parsed(&question, std::move(arguments));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      reply, static_cast<v1::ProposeShardingResponse*>(question.response())));
+  std::ostringstream out;
+  Report report(&out, Style());
+  question.Print(parsed.flags(), report);
+  return out.str();
+}
+
+TEST(ShardReportTest, ShowsWhatAPersonNeeds) {
+  ShardQuestion question;
+  const std::string table = Table(question, kReply, {"--model", "llama-3-8b"});
+  for (const char* text :
+       {"Training llama-3-8b: the best of 12 slices, shortest step first", "batch", "us-east5-a",
+        "fsdp=32,tp=4,dcn.dp=2", "2 x tpu-v5p 4x4x8", "11.0 days", "$250k", "50%", "2.50 s", "Why in this order",
+        "1 before 2: 0.1 s less network.", "Faster or cheaper", "tpu-v6e 4x4", "Nearly",
+        "3 GB too much. Fix: Recompute everything. [--remat full]", "fsdp and tensor split: Tensor 3.6", "--emit"}) {
+    EXPECT_THAT(table, HasSubstr(text));
+  }
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kMaxColumns) << line;
+  std::string joined;
+  for (const char c : table) joined += c == '\n' ? ' ' : c;
+  EXPECT_THAT(joined, HasSubstr("1,541 plans of 12 slices: 93 evaluated, 1,448 left out (network floor 1,328, out of"));
+  EXPECT_THAT(joined, HasSubstr("proven best."));
+}
+
+TEST(ShardReportTest, SaysThatNothingFits) {
+  ShardQuestion question;
+  const std::string table = Table(question, "search { candidate_slice_count: 1 exhaustive: true }", {"--model", "m"});
+  EXPECT_THAT(table, HasSubstr("NO PLAN  training m: nothing fits on 1 slice\n"));
+  EXPECT_THAT(table, Not(HasSubstr("Nearly")));
+  ShardQuestion cut;
+  const std::string early =
+      Table(cut, "search { candidate_slice_count: 1 optimality_gap_ratio: 0.02 }", {"--model", "m"});
+  EXPECT_THAT(early, HasSubstr("NO PLAN  training m: none found in time on 1 slice\n"));
+  EXPECT_THAT(early, HasSubstr("another plan could be up to 2.0% better"));
+}
+
+TEST(ShardReportTest, EmitsOneTextAlone) {
+  ShardQuestion question;
+  Table(question, kReply, {"--model", "m", "--emit", "jax"});
+  EXPECT_EQ(question.Missing().code(), 0);
+  EXPECT_EQ(question.Verbatim(), "mesh = 1\n");
+}
+
+TEST(ShardReportTest, SaysWhatCannotBeEmitted) {
+  ShardQuestion unwritten;
+  Table(unwritten,
+        R"pb(proposals {}
+             warnings { code: "NOT_RENDERED" sentence: "vLLM: serves only." })pb",
+        {"--model", "m", "--emit", "vllm"});
+  EXPECT_EQ(unwritten.Missing().message(), "vLLM: serves only.");
+  EXPECT_THAT(unwritten.Verbatim(), IsEmpty());
+  ShardQuestion infeasible;
+  Table(infeasible, "", {"--model", "m", "--emit", "jax"});
+  EXPECT_THAT(infeasible.Missing().message(), HasSubstr("No plan is feasible"));
+}
+
+}  // namespace
+}  // namespace sliceplan::cli
