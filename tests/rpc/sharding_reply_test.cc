@@ -269,6 +269,18 @@ TEST(ProposeShardingTest, ADeadlineIsAnsweredBeforeItPasses) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(15));
 }
 
+// 3 divides neither the chips nor the heads.
+TEST(ProposeShardingTest, NothingLegalIsAnAnswerThatSaysSo) {
+  const v1::ProposeShardingResponse response = Proposed(R"pb(
+    model { preset: "llama-3-8b" }
+    slices { slices { accelerator: "v5p" topology: "4x4x4" } }
+    constraints { fixed_ici { tensor: 3 } }
+  )pb");
+  EXPECT_THAT(response.proposals(), IsEmpty());
+  ASSERT_FALSE(response.warnings().empty());
+  EXPECT_EQ(response.warnings(0).code(), "NO_LEGAL_PLAN");
+}
+
 TEST(ProposeShardingTest, NothingFeasibleIsAnAnswerWithNearMisses) {
   const v1::ProposeShardingResponse response = Proposed(R"pb(
     model { preset: "llama-3-70b" }

@@ -225,6 +225,11 @@ void AddWarnings(const SearchQuestion& question, const planner::ShardingAnswer& 
   if (question.candidates.empty()) {
     AddWarning("NO_CANDIDATES", "no slice is free, so that nothing was searched", "capacity", response);
   }
+  if (!question.candidates.empty() && answer.exhaustive && answer.proposals.empty() && answer.considered_count == 0 &&
+      response->search().pruned().empty()) {
+    AddWarning("NO_LEGAL_PLAN", "no plan of these slices is legal with the degrees that are fixed or forbidden",
+               "constraints", response);
+  }
   for (const auto& [reason, ranks] : unwritten) {
     // The reason stays as it is: it may begin with a name.
     v1::Warning* const warning = response->add_warnings();
