@@ -68,12 +68,15 @@ constexpr NumberField kNumbers[] = {
     {"expert_low_ratio", &EfficiencyProfile::expert_low_ratio, Range::kNotNegative},
     {"expert_high_ratio", &EfficiencyProfile::expert_high_ratio, Range::kNotNegative},
     {"gathered_layer_count", &EfficiencyProfile::gathered_layer_count, Range::kAtLeastOne},
+    {"logits_memory_bytes_per_element", &EfficiencyProfile::logits_memory_bytes_per_element, Range::kNotNegative},
     {"reserved_hbm_ratio", &EfficiencyProfile::reserved_hbm_ratio, Range::kNotNegative},
     {"reserved_hbm_bytes", &EfficiencyProfile::reserved_hbm_bytes, Range::kNotNegative},
 };
 
 constexpr FlagField kFlags[] = {
     {"attention_uses_sustained_rate", &EfficiencyProfile::attention_uses_sustained_rate},
+    {"expert_axis_shards_dense_weights", &EfficiencyProfile::expert_axis_shards_dense_weights},
+    {"fused_gradient_accumulation", &EfficiencyProfile::fused_gradient_accumulation},
     {"whole_layer_recompute", &EfficiencyProfile::whole_layer_recompute},
 };
 

@@ -9,6 +9,9 @@ namespace {
 using roofline::CollectiveLaw;
 using roofline::EfficiencyProfile;
 
+// Five matrix products for the two of the forward pass (Dao et al. 2022, algorithm 4).
+constexpr double kFusedBackwardForwards = 2.5;
+
 constexpr size_t Index(OpGroup group) { return static_cast<size_t>(group); }
 constexpr size_t Index(StepResource resource) { return static_cast<size_t>(resource); }
 
@@ -16,6 +19,7 @@ constexpr size_t Index(StepResource resource) { return static_cast<size_t>(resou
 struct GroupNetwork {
   double weights_gather = 0;
   double weights_scatter = 0;
+  roofline::Tier weights_tier = roofline::Tier::kNone;
   double tensor_forward = 0;
   double tensor_backward = 0;
   double context = 0;
@@ -72,9 +76,10 @@ void PlaceTensorCollectives(const LayerLoad& load, const PlanLaws& laws, double 
     network[Index(group)].tensor_forward += gather;
     network[Index(group)].tensor_backward += scatter + recompute * gather;
   };
-  const auto close = [&](OpGroup group) {
+  const auto close = [&](OpGroup group) {  // whoever runs the matmul again reduces its output again
+    const bool rerun = load.groups[Index(group)].recompute_flops > 0;
     network[Index(group)].tensor_forward += scatter;
-    network[Index(group)].tensor_backward += gather;
+    network[Index(group)].tensor_backward += gather + (rerun ? scatter : 0);
   };
   if (load.tensor_block_count == 2) {
     open(OpGroup::kInputProjections);
@@ -87,13 +92,18 @@ void PlaceTensorCollectives(const LayerLoad& load, const PlanLaws& laws, double 
   }
 }
 
-std::array<GroupNetwork, kOpGroupCount> NetworkOf(const LayerLoad& load, const PlanLaws& laws, double wide_bytes) {
+std::array<GroupNetwork, kOpGroupCount> NetworkOf(const LayerLoad& load, const LayerRates& rates, const PlanLaws& laws,
+                                                  double wide_bytes) {
   std::array<GroupNetwork, kOpGroupCount> network = {};
   for (size_t g = 0; g < kOpGroupCount; ++g) {
     if (IsAbsent(load, g)) continue;
-    const double bytes = wide_bytes * (load.groups[g].weight_count + load.groups[g].expert_weight_count);
-    network[g].weights_gather = laws.weights_gather.Seconds(bytes);
-    network[g].weights_scatter = laws.weights_scatter.Seconds(bytes);
+    const double experts = load.groups[g].expert_weight_count;  // a group has weights of one sort
+    const double weights = load.groups[g].weight_count + experts;
+    const CollectiveLaw& gather = experts > 0 ? laws.weights_gather : rates.DenseGather(laws);
+    const CollectiveLaw& scatter = experts > 0 ? laws.weights_scatter : rates.DenseScatter(laws);
+    network[g].weights_gather = gather.Seconds(wide_bytes * weights);
+    network[g].weights_scatter = scatter.Seconds(rates.gradient_bytes_per_element * weights);
+    network[g].weights_tier = gather.slowest_tier;
   }
   PlaceTensorCollectives(load, laws, load.recomputes ? 1 : 0, network);
   GroupNetwork& scores = network[Index(OpGroup::kScores)];
@@ -112,8 +122,8 @@ Side NetworkSide(const GroupNetwork& network, const PlanLaws& laws, bool backwar
   const auto side = [](double seconds, const CollectiveLaw& law, LogicalAxis axis) {
     return Side{seconds, ResourceOf(law.slowest_tier), axis};
   };
-  const Side weights =
-      side(network.weights_gather + (backward ? network.weights_scatter : 0), laws.weights_gather, LogicalAxis::kFsdp);
+  const Side weights = Side{network.weights_gather + (backward ? network.weights_scatter : 0),
+                            ResourceOf(network.weights_tier), LogicalAxis::kFsdp};
   const Side tensor =
       side(backward ? network.tensor_backward : network.tensor_forward, laws.tensor_gather, LogicalAxis::kTensor);
   const Side context =
@@ -133,9 +143,9 @@ void BoundLayer(const LayerLoad& load, const LayerRates& rates, const PlanLaws& 
     double matrix = group.matmul_flops / rates.flops_per_second + group.wide_matmul_flops / rates.wide_flops_per_second;
     double rerun =
         group.recompute_flops / (group.matmul_flops > 0 ? rates.flops_per_second : rates.wide_flops_per_second);
-    double hbm = (group.operand_bytes + group.elementwise_bytes) / rates.hbm_bytes_per_second;
-    double rerun_hbm =
-        (group.recompute_operand_bytes + (load.recomputes ? group.elementwise_bytes : 0)) / rates.hbm_bytes_per_second;
+    double hbm = (group.least_operand_bytes + group.elementwise_bytes) / rates.hbm_bytes_per_second;
+    double rerun_hbm = (group.recompute_least_operand_bytes + (load.recomputes ? group.elementwise_bytes : 0)) /
+                       rates.hbm_bytes_per_second;
     if (g == Index(OpGroup::kScores)) {
       const double attention = load.attention_flops / rates.wide_flops_per_second;
       const double bytes = (load.attention_bytes + 2 * load.attention_score_bytes) / rates.hbm_bytes_per_second;
@@ -157,7 +167,7 @@ void BoundLayer(const LayerLoad& load, const LayerRates& rates, const PlanLaws& 
     time.busy[Index(StepResource::kMatrixUnit)] += 3 * matrix + rerun;
     time.busy[Index(StepResource::kHbm)] += 3 * hbm + rerun_hbm;
     const GroupNetwork& net = network[g];
-    time.busy[Index(ResourceOf(laws.weights_gather.slowest_tier))] += 2 * net.weights_gather + net.weights_scatter;
+    time.busy[Index(ResourceOf(net.weights_tier))] += 2 * net.weights_gather + net.weights_scatter;
     time.busy[Index(ResourceOf(laws.tensor_gather.slowest_tier))] += net.tensor_forward + net.tensor_backward;
     time.busy[Index(ResourceOf(laws.context_gather.slowest_tier))] += net.context + net.context_backward;
     time.busy[Index(ResourceOf(laws.expert_exchange.slowest_tier))] += net.expert * (1 + expert_passes);
@@ -207,7 +217,7 @@ void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const Efficienc
 
   const double attention = load.attention_kernel_flops * rates.seconds_per_attention_flop;
   time.attention.forward = attention;
-  time.attention.backward = attention * profile.attention_backward_forwards;
+  time.attention.backward = attention * rates.attention_backward_forwards;
   time.attention.recompute = load.recomputes_attention ? attention : 0;
   PhaseSeconds& scores = time.hbm[Index(OpGroup::kScores)];
   const double operands = load.attention_bytes / rates.elementwise_bytes_per_second;
@@ -237,7 +247,12 @@ void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const Efficienc
   time.launch_seconds = profile.launch_seconds_per_layer;
   time.host_seconds = profile.host_seconds_per_layer + (load.has_experts ? profile.host_seconds_per_expert_layer : 0);
   time.compute_seconds = time.attention.Total() + time.gathered_weights_seconds + time.launch_seconds;
-  for (size_t g = 0; g < kOpGroupCount; ++g) time.compute_seconds += time.matrix[g].Total() + time.hbm[g].Total();
+  double forward = time.attention.forward;
+  for (size_t g = 0; g < kOpGroupCount; ++g) {
+    time.compute_seconds += time.matrix[g].Total() + time.hbm[g].Total();
+    forward += time.matrix[g].forward + time.hbm[g].forward;
+  }
+  time.backward_seconds = time.compute_seconds - time.gathered_weights_seconds - time.launch_seconds - forward;
 
   time.weights_seconds = weights_seconds / profile.collective_ratio;
   time.tensor_exposed_seconds =
@@ -276,9 +291,11 @@ LayerRates RatesOf(const TrainingJob& job) {
       low ? chip.MatmulRate(hardware::DataType::kBf16).value_or(rates.flops_per_second) : rates.flops_per_second;
   rates.hbm_bytes_per_second = chip.hbm_bytes_per_second.value_or(0);
   rates.devices_per_chip = chip.devices_per_chip;
+  rates.gradient_bytes_per_element = hardware::BytesPerElement(job.workload.precision.gradient_reduction);
   if (job.mode != EstimationMode::kCalibrated || job.profile == nullptr) return rates;
 
   const EfficiencyProfile& profile = *job.profile;
+  rates.expert_axis_shards_dense_weights = profile.expert_axis_shards_dense_weights;
   const double sustained = chip.sustained_matmul_ratio.value_or(profile.default_sustained_ratio);
   const auto per_flop = [&](double peak) {
     return (profile.matmul_inverse_ratio / sustained +
@@ -290,6 +307,9 @@ LayerRates RatesOf(const TrainingJob& job) {
       low ? per_flop(rates.flops_per_second * profile.low_precision_ratio) : rates.seconds_per_wide_flop;
   rates.seconds_per_attention_flop = 1 / (rates.wide_flops_per_second * profile.attention_ratio *
                                           (profile.attention_uses_sustained_rate ? sustained : 1));
+  rates.attention_backward_forwards = job.workload.attention_kernel == AttentionKernel::kFlashFusedBackward
+                                          ? kFusedBackwardForwards
+                                          : profile.attention_backward_forwards;
   rates.operand_passes = profile.matmul_operand_bytes_ratio + (low ? profile.quantize_bytes_ratio / 2 : 0);
   rates.elementwise_bytes_per_second = rates.hbm_bytes_per_second * profile.elementwise_hbm_ratio;
   return rates;
@@ -298,7 +318,7 @@ LayerRates RatesOf(const TrainingJob& job) {
 LayerTime TimeLayer(const TrainingJob& job, const LayerLoad& load, const LayerRates& rates, const PlanLaws& laws,
                     double wide_bytes_per_element) {
   LayerTime time;
-  const auto network = NetworkOf(load, laws, wide_bytes_per_element);
+  const auto network = NetworkOf(load, rates, laws, wide_bytes_per_element);
   BoundLayer(load, rates, laws, network, time);
   if (job.mode == EstimationMode::kCalibrated && job.profile != nullptr) {
     ExpectLayer(load, rates, *job.profile, network, wide_bytes_per_element, time);

@@ -48,9 +48,10 @@ struct LayerTime {
   PhaseSeconds attention;
   double gathered_weights_seconds = 0;
   double launch_seconds = 0;
-  double host_seconds = 0;     // floor of the layer
-  double compute_seconds = 0;  // matrix + hbm + attention + gathered weights + launch
-  double weights_seconds = 0;  // FSDP traffic before overlap
+  double host_seconds = 0;      // floor of the layer
+  double backward_seconds = 0;  // of matrix, hbm and attention, recompute included
+  double compute_seconds = 0;   // matrix + hbm + attention + gathered weights + launch
+  double weights_seconds = 0;   // FSDP traffic before overlap
   double tensor_exposed_seconds = 0;
   double context_exposed_seconds = 0;
   double expert_exposed_seconds = 0;
@@ -65,10 +66,21 @@ struct LayerRates {
   double seconds_per_matmul_flop = 0;
   double seconds_per_wide_flop = 0;
   double seconds_per_attention_flop = 0;
+  double attention_backward_forwards = 0;
   double operand_passes = 0;  // of matmul operands that show, quantisation included
   double elementwise_bytes_per_second = 0;
   double devices_per_chip = 1;
+  double gradient_bytes_per_element = 2;  // on the wire
   bool low_precision = false;
+  bool expert_axis_shards_dense_weights = false;
+
+  // Of weights outside experts.
+  const roofline::CollectiveLaw& DenseGather(const PlanLaws& laws) const {
+    return expert_axis_shards_dense_weights ? laws.weights_gather_with_expert : laws.weights_gather;
+  }
+  const roofline::CollectiveLaw& DenseScatter(const PlanLaws& laws) const {
+    return expert_axis_shards_dense_weights ? laws.weights_scatter_with_expert : laws.weights_scatter;
+  }
 };
 
 LayerRates RatesOf(const TrainingJob& job);

@@ -35,25 +35,27 @@ bool ShareLinks(const hardware::Slice& slice, const Group& a, const CollectiveLa
 
 }  // namespace
 
-WeightSharding ShardingOf(const Parallelism& parallelism) {
+WeightSharding ShardingOf(const Parallelism& parallelism, bool expert_axis_shards_dense_weights) {
   const int64_t data = parallelism.Degree(LogicalAxis::kData);
   const int64_t fsdp = parallelism.Degree(LogicalAxis::kFsdp);
   const int64_t context = parallelism.Degree(LogicalAxis::kContext);
   const int64_t expert = parallelism.Degree(LogicalAxis::kExpert);
-  const bool data_shards = parallelism.data_zero_stage == ZeroStage::k3 && data > 1;
-  const bool context_shards = context > 1 && (fsdp > 1 || data_shards);
+  const bool stage_3 = parallelism.data_zero_stage == ZeroStage::k3;
+  const bool data_shards = stage_3 && data > 1;
+  const bool context_shards = context > 1 && (fsdp > 1 || stage_3);
   WeightSharding sharding;
   sharding.shards_weights[static_cast<size_t>(LogicalAxis::kFsdp)] = fsdp > 1;
   sharding.shards_weights[static_cast<size_t>(LogicalAxis::kContext)] = context_shards;
   sharding.shards_weights[static_cast<size_t>(LogicalAxis::kData)] = data_shards;
   sharding.shard_count = fsdp * (context_shards ? context : 1) * (data_shards ? data : 1);
   sharding.expert_replica_count = (data_shards ? 1 : data) * (context_shards ? 1 : context);
-  sharding.dense_replica_count = sharding.expert_replica_count * expert;
+  sharding.dense_shard_count = sharding.shard_count * (expert_axis_shards_dense_weights ? expert : 1);
+  sharding.dense_replica_count = sharding.expert_replica_count * (expert_axis_shards_dense_weights ? 1 : expert);
   const bool shards_gradients = parallelism.data_zero_stage >= ZeroStage::k2;
   const bool shards_optimizer = parallelism.data_zero_stage >= ZeroStage::k1;
-  sharding.gradient_shard_count = sharding.shard_count * (shards_gradients ? sharding.dense_replica_count : 1);
+  sharding.gradient_shard_count = sharding.dense_shard_count * (shards_gradients ? sharding.dense_replica_count : 1);
   sharding.expert_gradient_shard_count = sharding.shard_count * (shards_gradients ? sharding.expert_replica_count : 1);
-  sharding.optimizer_shard_count = sharding.shard_count * (shards_optimizer ? sharding.dense_replica_count : 1);
+  sharding.optimizer_shard_count = sharding.dense_shard_count * (shards_optimizer ? sharding.dense_replica_count : 1);
   sharding.expert_optimizer_shard_count = sharding.shard_count * (shards_optimizer ? sharding.expert_replica_count : 1);
   return sharding;
 }
@@ -72,6 +74,8 @@ absl::StatusOr<PlanLaws> LawsOf(const hardware::Slice& slice, const Groups& grou
       Join(group, expert_gradients);
     }
   }
+  Group weights_with_expert = weights;
+  Join(Of(groups, LogicalAxis::kExpert), weights_with_expert);
   dense_gradients = expert_gradients;
   Join(Of(groups, LogicalAxis::kExpert), dense_gradients);
 
@@ -93,6 +97,12 @@ absl::StatusOr<PlanLaws> LawsOf(const hardware::Slice& slice, const Groups& grou
   const Group& expert = Of(groups, LogicalAxis::kExpert);
   set(CollectiveKind::kAllGather, weights, laws.weights_gather);
   set(CollectiveKind::kReduceScatter, weights, laws.weights_scatter);
+  laws.weights_gather_with_expert = laws.weights_gather;
+  laws.weights_scatter_with_expert = laws.weights_scatter;
+  if (Of(groups, LogicalAxis::kExpert).Size() > 1) {
+    set(CollectiveKind::kAllGather, weights_with_expert, laws.weights_gather_with_expert);
+    set(CollectiveKind::kReduceScatter, weights_with_expert, laws.weights_scatter_with_expert);
+  }
   set(CollectiveKind::kAllGather, tensor, laws.tensor_gather);
   set(CollectiveKind::kReduceScatter, tensor, laws.tensor_scatter);
   set(CollectiveKind::kAllGather, context, laws.context_gather);

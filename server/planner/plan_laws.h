@@ -13,9 +13,11 @@
 namespace sliceplan::planner {
 
 // Which axes shard the weights (beside tensor, expert and pipeline) and over which axes gradients are reduced.
-// Context joins FSDP, as in MaxText and in Megatron's distributed optimizer; `data` joins under ZeRO 3.
+// Context joins FSDP, as in MaxText and in Megatron's distributed optimizer; `data` joins under ZeRO 3. The expert axis
+// joins for dense weights where the runtime does so.
 struct WeightSharding {
-  int64_t shard_count = 1;            // chips that share one copy of a weight
+  int64_t shard_count = 1;            // chips that share one copy of an expert weight
+  int64_t dense_shard_count = 1;      // the same for a dense weight
   int64_t dense_replica_count = 1;    // copies of a dense weight whose gradients are reduced
   int64_t expert_replica_count = 1;   // the same for an expert weight: the expert axis holds other experts
   int64_t optimizer_shard_count = 1;  // of a dense weight's optimizer state: shards x data under ZeRO 1 and up
@@ -25,11 +27,14 @@ struct WeightSharding {
   std::array<bool, kLogicalAxisCount> shards_weights = {};
 };
 
-WeightSharding ShardingOf(const Parallelism& parallelism);
+// `expert_axis_shards_dense_weights`: of EfficiencyProfile.
+WeightSharding ShardingOf(const Parallelism& parallelism, bool expert_axis_shards_dense_weights = false);
 
 struct PlanLaws {
   roofline::CollectiveLaw weights_gather;
   roofline::CollectiveLaw weights_scatter;
+  roofline::CollectiveLaw weights_gather_with_expert;  // over the expert axis too: the others' equals without one
+  roofline::CollectiveLaw weights_scatter_with_expert;
   roofline::CollectiveLaw tensor_gather;
   roofline::CollectiveLaw tensor_scatter;
   roofline::CollectiveLaw context_gather;

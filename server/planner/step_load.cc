@@ -36,6 +36,7 @@ struct Shape {
   double sequence_length = 0;
   double microbatch_size = 0;
   double wide_bytes = 2;
+  double least_bytes = 2;  // per element that a matmul in the compute type reads or writes, on average
   double mxu = 1;
   double expert_tile = 1;
   bool causal = true;
@@ -58,6 +59,8 @@ Shape ShapeOf(const TrainingJob& job, const StepPlan& plan) {
   shape.tokens = shape.microbatch_size * shape.sequence_length / shape.context;
   shape.wide_bytes = job.workload.precision.compute == DataType::kFp32 ? 4 : 2;
   shape.low_precision = IsLowPrecision(job.workload.precision.compute);
+  // Forward and backward, every array is read by two of the three matmuls and written, wide, by the third.
+  shape.least_bytes = (2 * BytesPerElement(job.workload.precision.compute) + shape.wide_bytes) / 3;
   shape.causal = job.workload.attention_mask == AttentionMask::kCausal;
   shape.materialized = job.workload.attention_kernel == AttentionKernel::kMaterialized;
   shape.calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
@@ -116,11 +119,14 @@ double AddMatmul(const WeightMatmul& matmul, const LayerOperations& layer, const
   (low || !shape.low_precision ? group.matmul_flops : group.wide_matmul_flops) += flops;
   group.kernel_matmul_flops += kernel_flops;
   group.operand_bytes += operand_bytes;
+  const double least_operand_bytes = operand_bytes * (low ? shape.least_bytes / shape.wide_bytes : 1);
+  group.least_operand_bytes += least_operand_bytes;
   (is_expert ? group.expert_weight_count : group.weight_count) += weights;
   if (remat.Recomputes(matmul, layer.parallel_block)) {
     group.recompute_flops += flops;
     group.recompute_kernel_flops += kernel_flops;
     group.recompute_operand_bytes += operand_bytes;
+    group.recompute_least_operand_bytes += least_operand_bytes;
   }
   const double bias = static_cast<double>(matmul.bias_count) * (column ? share : 1);
   (is_expert ? load.expert_parameter_count : load.dense_parameter_count) +=

@@ -34,13 +34,15 @@ struct GroupLoad {
   double matmul_flops = 0;         // at the compute type's rate
   double wide_matmul_flops = 0;    // never in low precision: router, scans
   double kernel_matmul_flops = 0;  // the two above with tiles padded
-  double operand_bytes = 0;        // inputs, weights and outputs, once
+  double operand_bytes = 0;        // inputs, weights and outputs, once, in 16 bits or wider
+  double least_operand_bytes = 0;  // the same in the compute type, which a lower bound may assume
   double elementwise_bytes = 0;    // one pass over norms, activations, residuals
   double weight_count = 0;         // elements of dense weights on this chip, before FSDP
   double expert_weight_count = 0;
   double recompute_flops = 0;
   double recompute_kernel_flops = 0;
   double recompute_operand_bytes = 0;
+  double recompute_least_operand_bytes = 0;
   transformer::Component component = transformer::Component::kOther;
 };
 

@@ -72,19 +72,21 @@ void AddHead(const Context& context, StepDetails& details, StageTime& stage, Bus
   const double matrix = 3 * passes * edge.head_flops / rates.wide_flops_per_second;
   const double hbm = 3 * passes * edge.head_operand_bytes / rates.hbm_bytes_per_second;
   const double weight_bytes = context.load.wide_bytes_per_element * edge.head_weight_count;
-  const double gather = passes * (2 * context.laws.weights_gather.Seconds(weight_bytes) +
-                                  context.laws.weights_scatter.Seconds(weight_bytes));
+  const double gradient_bytes = rates.gradient_bytes_per_element * edge.head_weight_count;
+  const double gather = passes * (2 * rates.DenseGather(context.laws).Seconds(weight_bytes) +
+                                  rates.DenseScatter(context.laws).Seconds(gradient_bytes));
+  const StepResource gather_resource = ResourceOf(rates.DenseGather(context.laws).slowest_tier);
   BoundPart& bound = details.head_bound;
   bound = BoundPart{matrix, StepResource::kMatrixUnit, std::nullopt};
   if (hbm > bound.seconds) bound = BoundPart{hbm, StepResource::kHbm, std::nullopt};
   if (gather > bound.seconds) {
-    bound = BoundPart{gather, ResourceOf(context.laws.weights_gather.slowest_tier), LogicalAxis::kFsdp};
+    bound = BoundPart{gather, gather_resource, LogicalAxis::kFsdp};
   }
   stage.lower_seconds += bound.seconds;
   stage.upper_seconds += matrix + hbm + gather;
   Busy(busy, StepResource::kMatrixUnit) += matrix;
   Busy(busy, StepResource::kHbm) += hbm;
-  Busy(busy, ResourceOf(context.laws.weights_gather.slowest_tier)) += gather;
+  Busy(busy, gather_resource) += gather;
   if (context.profile == nullptr) return;
   const double forward = passes * edge.head_kernel_flops * rates.seconds_per_wide_flop;
   details.head = PhaseSeconds{forward, 2 * forward, 0};
@@ -115,16 +117,22 @@ void AddLayers(const Context& context, const LayerTime& layer, double count, Sta
 }
 
 // Gradient all-reduce and optimizer update of one stage, once per step.
-void AddStepEnd(const Context& context, int32_t stage_index, double backward_lower_seconds, StageTime& stage,
-                BusySeconds& busy) {
+void AddStepEnd(const Context& context, int32_t stage_index, double backward_lower_seconds, double backward_seconds,
+                StageTime& stage, BusySeconds& busy) {
   const TrainingWorkload& workload = context.job.workload;
   const StageParameters parameters = ParametersOf(context, stage_index);
-  const double reduction_bytes = BytesPerElement(workload.precision.gradient_reduction);
-  const double shards = static_cast<double>(context.sharding.shard_count);
+  // An all-reduce is a reduce-scatter and an all-gather of the same bytes. Under ZeRO 1 and 2 the second brings back
+  // updated parameters in place of gradients.
+  const double scattered_bytes = BytesPerElement(workload.precision.gradient_reduction);
+  const bool sharded_update = context.plan.parallelism.data_zero_stage != ZeroStage::k0;
+  const double gathered_bytes = sharded_update ? BytesPerElement(workload.precision.parameters) : scattered_bytes;
+  const double reduced_bytes = (scattered_bytes + gathered_bytes) / 2;
+  const double dense_owned = parameters.dense / static_cast<double>(context.sharding.dense_shard_count);
+  const double expert_owned = parameters.expert / static_cast<double>(context.sharding.shard_count);
   double within_seconds = 0;
   double dcn_seconds = 0;
   const auto add = [&](const CollectiveLaw& law, double count) {
-    const double bytes = reduction_bytes * count / shards;
+    const double bytes = reduced_bytes * count;
     const double total = law.Seconds(bytes);
     const double dcn = std::min(total, bytes * law.dcn_seconds_per_byte);
     stage.gradient_seconds += total;
@@ -135,8 +143,9 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
                : law.scale_up_seconds_per_byte > 0 ? StepResource::kScaleUp
                                                    : StepResource::kIci) += total - dcn;
   };
-  add(context.laws.dense_gradient_reduce, parameters.dense);
-  add(context.laws.expert_gradient_reduce, parameters.expert);
+  const bool expert_axis_shards = context.rates.expert_axis_shards_dense_weights;
+  add(expert_axis_shards ? context.laws.expert_gradient_reduce : context.laws.dense_gradient_reduce, dense_owned);
+  add(context.laws.expert_gradient_reduce, expert_owned);
   stage.gradient_lower_seconds = std::max(0.0, stage.gradient_seconds - backward_lower_seconds);
 
   const double updated = parameters.dense / static_cast<double>(context.sharding.optimizer_shard_count) +
@@ -154,13 +163,15 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
   const EfficiencyProfile& profile = *context.profile;
   stage.optimizer_seconds = stage.optimizer_lower_seconds / profile.optimizer_hbm_ratio;
   stage.gradient_exposed_seconds =
-      ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio, backward_lower_seconds);
-  stage.dcn_exposed_seconds = ExposedSeconds(dcn_seconds, profile.dcn_exposed_ratio, backward_lower_seconds);
-  const double owned = (parameters.dense + parameters.expert) / shards;
+      ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio, backward_seconds);
+  stage.dcn_exposed_seconds = ExposedSeconds(dcn_seconds, profile.dcn_exposed_ratio, backward_seconds);
+  const double owned = dense_owned + expert_owned;
   const double rounds = static_cast<double>(context.plan.MicrobatchesPerStep());
   if (rounds > 1) {
+    const double passes =
+        profile.fused_gradient_accumulation ? profile.matmul_operand_bytes_ratio : 1 / profile.elementwise_hbm_ratio;
     stage.accumulation_seconds =
-        rounds * profile.accumulation_bytes_per_parameter * owned / context.rates.elementwise_bytes_per_second;
+        rounds * profile.accumulation_bytes_per_parameter * owned * passes / context.rates.hbm_bytes_per_second;
   }
 }
 
@@ -181,10 +192,12 @@ StageTime TimeStage(const Context& context, int32_t index, StepDetails& details,
   busy = {};
   double exposed = 0;
   double backward_lower = 0;
+  double backward = 0;
   const auto counts = context.stages.OfStage(index);
   for (size_t kind = 0; kind < counts.size(); ++kind) {
     AddLayers(context, details.layers[kind], counts[kind], stage, busy, exposed);
     backward_lower += counts[kind] * details.layers[kind].backward_lower_seconds;
+    backward += counts[kind] * details.layers[kind].backward_seconds;
   }
   if (IsFirst(index)) AddEmbedding(context, details, stage, busy);
   if (IsLast(context.stages, index)) {
@@ -201,7 +214,7 @@ StageTime TimeStage(const Context& context, int32_t index, StepDetails& details,
   } else {
     stage.expected_seconds = stage.lower_seconds;
   }
-  AddStepEnd(context, index, backward_lower, stage, busy);
+  AddStepEnd(context, index, backward_lower, backward, stage, busy);
   AddActivationOffload(context, index, stage);
   return stage;
 }
@@ -211,7 +224,9 @@ StageTime TimeStage(const Context& context, int32_t index, StepDetails& details,
 StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
                    const StageSplit& stages, StepDetails& details) {
   const EfficiencyProfile* profile = job.mode == EstimationMode::kCalibrated ? job.profile : nullptr;
-  const Context context = {job, plan, load, laws, stages, ShardingOf(plan.parallelism), RatesOf(job), profile};
+  const LayerRates rates = RatesOf(job);
+  const WeightSharding sharding = ShardingOf(plan.parallelism, rates.expert_axis_shards_dense_weights);
+  const Context context = {job, plan, load, laws, stages, sharding, rates, profile};
   const double wide_bytes = load.wide_bytes_per_element;
   details.layers.resize(load.layers.size());
   for (size_t kind = 0; kind < load.layers.size(); ++kind) {
@@ -223,6 +238,8 @@ StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad&
   details.stages.resize(static_cast<size_t>(stages.stage_count));
   double slowest = -1;
   double slowest_lower = 0;
+  double all = 0;
+  double all_lower = 0;
   double upper = 0;
   BusySeconds busy;
   const double microbatches = static_cast<double>(plan.MicrobatchesPerStep());
@@ -230,6 +247,8 @@ StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad&
     StageTime& stage = details.stages[static_cast<size_t>(s)];
     stage = TimeStage(context, s, details, busy);
     slowest_lower = std::max(slowest_lower, stage.lower_seconds);
+    all += stage.expected_seconds;
+    all_lower += stage.lower_seconds;
     upper = std::max(upper, stage.upper_seconds);
     if (stage.expected_seconds > slowest) {
       slowest = stage.expected_seconds;
@@ -241,18 +260,24 @@ StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad&
   const int64_t pipeline = stages.stage_count;
   const PipelineShape schedule = {parallelism.schedule, pipeline, plan.microbatch_count,
                                   parallelism.virtual_stage_count};
-  times.bubble_microbatches = plan.gradient_accumulation * BubbleTime(schedule, {}) / StageWork().Total();
+  // The slowest stage waits while the others fill and drain: for their time, which is less than its own.
+  const double waits = plan.gradient_accumulation * BubbleTime(schedule, {}) / StageWork().Total();
+  const auto others = [&](double sum, double largest) {
+    return pipeline > 1 && largest > 0 ? (sum - largest) / (largest * static_cast<double>(pipeline - 1)) : 1;
+  };
+  times.bubble_microbatches = waits * others(all, slowest);
   const double slots = microbatches + times.bubble_microbatches;
+  const double slots_lower = microbatches + waits * others(all_lower, slowest_lower);
 
   const StageTime& stage = details.stages[static_cast<size_t>(times.slowest_stage)];
   // Activations forward and their gradients back, once per chunk boundary of this stage.
   const double permute = 2 * microbatches * std::max(1, parallelism.virtual_stage_count) *
                          laws.pipeline_permute.Seconds(load.permute_bytes);
   Busy(times.busy, ResourceOf(laws.pipeline_permute.slowest_tier)) += permute;
-  times.lower_seconds = slots * slowest_lower + stage.gradient_lower_seconds + stage.optimizer_lower_seconds +
+  times.lower_seconds = slots_lower * slowest_lower + stage.gradient_lower_seconds + stage.optimizer_lower_seconds +
                         stage.host_transfer_seconds;
-  times.upper_seconds =
-      slots * upper + permute + stage.gradient_seconds + stage.optimizer_lower_seconds + stage.host_transfer_seconds;
+  times.upper_seconds = (microbatches + waits) * upper + permute + stage.gradient_seconds +
+                        stage.optimizer_lower_seconds + stage.host_transfer_seconds;
   Busy(times.busy, StepResource::kBubble) = times.bubble_microbatches * stage.expected_seconds;
   Busy(times.busy, StepResource::kPcie) = stage.host_transfer_seconds;
   if (profile == nullptr) {

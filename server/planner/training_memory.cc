@@ -11,7 +11,7 @@ namespace {
 
 using hardware::BytesPerElement;
 
-// Logits and their gradient in 16 bits: the fp32 softmax between them is fused away.
+// Without a profile: logits and their gradient in 16 bits, the fp32 softmax between them fused away.
 constexpr double kLogitBytes = 2 + 2;
 // Larger than any real chip's memory by far; keeps sums of absurd requests inside int64.
 constexpr double kMaxBytes = 4e18;
@@ -56,12 +56,15 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
                       int32_t stage) {
   const TrainingWorkload& workload = job.workload;
   const TrainingPrecision& precision = workload.precision;
-  const WeightSharding sharding = ShardingOf(plan.parallelism);
+  const bool calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
+  const WeightSharding sharding =
+      ShardingOf(plan.parallelism, calibrated && job.profile->expert_axis_shards_dense_weights);
   const StageSums sums = SumStage(load, stages, stage);
   const bool last = stage == stages.stage_count - 1;
-  const double shards = static_cast<double>(sharding.shard_count);
 
-  const double parameters = BytesPerElement(precision.parameters) * (sums.dense + sums.expert) / shards;
+  const double parameters =
+      BytesPerElement(precision.parameters) * (sums.dense / static_cast<double>(sharding.dense_shard_count) +
+                                               sums.expert / static_cast<double>(sharding.shard_count));
   const double gradients =
       BytesPerElement(precision.gradients) * (sums.dense / static_cast<double>(sharding.gradient_shard_count) +
                                               sums.expert / static_cast<double>(sharding.expert_gradient_shard_count));
@@ -76,23 +79,24 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   const double activations = sums.saved * MicrobatchesInFlight(schedule, stage);
   // Every device of a chip holds its own copy of the gathered layer.
   const double devices = job.slice.accelerator.devices_per_chip;
-  const bool gathers = sharding.shard_count > 1 || precision.parameters != precision.compute;
-  const bool calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
+  const bool sharded = sharding.dense_shard_count > 1;
+  const bool gathers = sharded || precision.parameters != precision.compute;
   const double gathered_layers = calibrated ? job.profile->gathered_layer_count : 1;
-  const double gathered = gathers ? (sharding.shard_count > 1 ? devices * gathered_layers : 1) *
-                                        load.wide_bytes_per_element * sums.largest_weights
-                                  : 0;
+  const double gathered =
+      gathers ? (sharded ? devices * gathered_layers : 1) * load.wide_bytes_per_element * sums.largest_weights : 0;
+  const double logit_bytes = calibrated ? job.profile->logits_memory_bytes_per_element : kLogitBytes;
   const double logits =
-      last ? kLogitBytes * load.edge.logits_element_count / std::max(1, workload.logits_chunk_count) : 0;
-  const double head =
-      last && sharding.shard_count > 1 ? devices * load.wide_bytes_per_element * load.edge.head_weight_count : 0;
+      last ? logit_bytes * load.edge.logits_element_count / std::max(1, workload.logits_chunk_count) : 0;
+  const double head = last && sharded ? devices * load.wide_bytes_per_element * load.edge.head_weight_count : 0;
   const double workspace = sums.largest_intermediate;
   const double buffers = sums.largest_collective + (stages.stage_count > 1 ? 2 * load.permute_bytes : 0);
 
   const double resident = parameters + optimizer;
   const double loss_moment = resident + gradients + activations + logits + head + buffers;
   const double backward_moment = resident + gradients + activations + gathered + workspace + buffers;
-  const double update_moment = resident + 2 * gradients;
+  // Fused and multi-tensor optimizers, and XLA's fusions, update tensor by tensor in place: no second copy of
+  // gradients.
+  const double update_moment = resident + gradients;
 
   MemoryUse use;
   use.stage = stage;

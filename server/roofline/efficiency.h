@@ -61,7 +61,12 @@ struct EfficiencyProfile {
   double host_seconds_per_layer = 0;    // floor: (device^4 + host^4)^(1/4)
   double host_seconds_per_expert_layer = 0;
   double accumulation_bytes_per_parameter = 0;  // gradient accumulation, per microbatch
+  // true: the weight-gradient matmul reads and writes the accumulated gradient as one more operand; false: a pass over
+  // memory of its own.
+  bool fused_gradient_accumulation = false;
 
+  // true: weights outside experts are sharded over the expert axis too; false: copied over it.
+  bool expert_axis_shards_dense_weights = false;
   bool whole_layer_recompute = false;  // true: checkpointing re-runs the whole layer (PyTorch); false: per tensor (XLA)
 
   // 90% interval as ratios to the expected time; 0: none.
@@ -70,9 +75,10 @@ struct EfficiencyProfile {
   double expert_low_ratio = 0;
   double expert_high_ratio = 0;
 
-  // Memory: layers whose gathered weights are alive at once, and what the runtime keeps, a share of HBM and a fixed
-  // part.
+  // Memory: layers whose gathered weights are alive at once, logits, and what the runtime keeps, a share of HBM and a
+  // fixed part.
   double gathered_layer_count = 1;
+  double logits_memory_bytes_per_element = 4;  // logits and what the loss keeps beside them at its worst moment
   double reserved_hbm_ratio = 0;
   double reserved_hbm_bytes = 0;
 };

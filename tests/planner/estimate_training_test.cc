@@ -235,7 +235,9 @@ TEST_F(EstimateTrainingTest, PipelineBubbleAndUnevenStages) {
   job.workload.global_batch_size = 64 * 16;
   const TrainingEstimate estimate = Estimated(job);
   EXPECT_EQ(estimate.microbatch_count, 16);
-  EXPECT_NEAR(*estimate.thresholds.pipeline_bubble_ratio, 7.0 / 23, 1e-12);
+  // (p - 1) / (m + p - 1) if all stages took as long as the slowest, which has the head.
+  EXPECT_LT(*estimate.thresholds.pipeline_bubble_ratio, 7.0 / 23);
+  EXPECT_GT(*estimate.thresholds.pipeline_bubble_ratio, 0.8 * 7 / 23);
   ASSERT_EQ(estimate.stage_memory.size(), 8u);
   for (const MemoryUse& stage : estimate.stage_memory) EXPECT_LE(stage.used_bytes, estimate.memory.used_bytes);
   EXPECT_EQ(std::accumulate(estimate.layers_per_stage.begin(), estimate.layers_per_stage.end(), 0), 80);
