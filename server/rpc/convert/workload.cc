@@ -88,7 +88,10 @@ void SetPrecision(const v1::TrainingPrecision& proto, const v1::TrainingWorkload
   precision.gradients =
       read(proto.gradients(), "gradients")
           .value_or(precision.parameters == DataType::kFp32 || accumulates ? DataType::kFp32 : DataType::kBf16);
-  precision.gradient_reduction = read(proto.gradient_reduction(), "gradient_reduction").value_or(precision.gradients);
+  // XLA reduces a weight gradient as its matmul leaves it, in 16 bits, and widens it afterwards.
+  const DataType matmul_output = precision.compute == DataType::kFp32 ? DataType::kFp32 : DataType::kBf16;
+  precision.gradient_reduction =
+      read(proto.gradient_reduction(), "gradient_reduction").value_or(is_tpu ? matmul_output : precision.gradients);
   precision.optimizer_state = read(proto.optimizer_state(), "optimizer_state").value_or(DataType::kFp32);
   const DataType master = read(proto.master_weights(), "master_weights").value_or(DataType::kFp32);
   if (master != precision.parameters) precision.master_weights = master;
