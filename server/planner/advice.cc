@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "server/planner/advice_ideas.h"
@@ -10,6 +11,7 @@
 #include "server/planner/goodput.h"
 #include "server/planner/legality.h"
 #include "server/planner/pipeline_schedule.h"
+#include "server/planner/plan_fields.h"
 #include "server/planner/saved_activations.h"
 #include "server/planner/thresholds.h"
 
@@ -324,7 +326,12 @@ void Advise(const TrainingJob& job, TrainingEstimate& estimate) {
                    [](const AdviceIdea& a, const AdviceIdea& b) { return a.step_time_ratio < b.step_time_ratio; });
   const size_t count = std::min<size_t>(ideas.size(), kMaxAdvice);
   estimate.advice.reserve(count);
-  for (size_t i = 0; i < count; ++i) estimate.advice.push_back(WordIdea(context, ideas[i]));
+  for (size_t i = 0; i < count; ++i) {
+    Advice advice = WordIdea(context, ideas[i]);
+    // What is changed of a plan that was found here means the rest of it too.
+    if (!job.parallelism) CompletePlan(estimate.parallelism, advice.changes);
+    estimate.advice.push_back(std::move(advice));
+  }
 }
 
 }  // namespace sliceplan::planner

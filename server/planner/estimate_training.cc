@@ -373,7 +373,9 @@ void FillWithoutPlan(const TrainingJob& job, TrainingEstimate& estimate) {
 
 Violation ViolationOf(const absl::Status& status) {
   const bool figure = absl::IsFailedPrecondition(status);
-  return {figure ? "slice" : "parallelism", std::string(status.message()),
+  return {figure ? "slice" : "parallelism",
+          figure ? absl::StrCat(status.message(), "; set it in slice.override or slice.custom")
+                 : std::string(status.message()),
           figure ? "ACCELERATOR_FIGURE_UNKNOWN" : "PLAN_CANNOT_BE_PLACED", Violation::Kind::kInvalid};
 }
 

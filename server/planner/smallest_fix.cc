@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/planner/plan_fields.h"
 #include "server/planner/remat.h"
 #include "server/planner/saved_activations.h"
 #include "server/planner/words.h"
@@ -17,7 +18,10 @@ namespace sliceplan::planner {
 namespace {
 
 constexpr int64_t kMaxLogitsChunks = 64;
-constexpr int32_t kMaxSliceFactor = 64;
+constexpr int32_t kMaxSliceFactor = 4096;
+constexpr int32_t kSliceFactors = 32;  // from the least that can do
+// A job with fewer of its tokens than this is another one.
+constexpr double kLeastTokensRatio = 0.5;
 // More accumulation than this is another job.
 constexpr int64_t kMaxAccumulation = 4096;
 
@@ -201,6 +205,11 @@ class Finder {
 
   std::optional<Fix> Finish() {
     if (!best_) return std::nullopt;
+    if (has_plan_ && !job_.parallelism) {
+      Parallelism plan = estimate_.parallelism;
+      plan.microbatch_count = 0;
+      CompletePlan(plan, best_->changes);
+    }
     best_->sentence = absl::StrCat("With ", best_->sentence, " it works");
     if (best_->expected_seconds.value_or(0) > 0) {
       absl::StrAppend(&best_->sentence, ", at ", SecondsWords(*best_->expected_seconds), " a step");
@@ -335,8 +344,15 @@ void TryBatches(const TrainingJob& job, Finder& finder) {
   }
 }
 
-void TrySlices(const TrainingJob& job, Finder& finder) {
-  for (int32_t factor = 2; factor <= kMaxSliceFactor && !finder.found(); factor *= 2) {
+void TrySlices(const TrainingJob& job, const TrainingEstimate& estimate, Finder& finder) {
+  // So many times as late takes at least so many times the slices.
+  int32_t factor = 2;
+  if (estimate.outcome == Outcome::kMissesDeadline && job.deadline_seconds) {
+    const double ratio = 1 + estimate.shortfall_amount / *job.deadline_seconds;
+    while (factor < ratio && factor <= kMaxSliceFactor) factor *= 2;
+  }
+  for (int32_t last = factor * kSliceFactors; factor <= std::min(last, kMaxSliceFactor) && !finder.found();
+       factor *= 2) {
     if (job.slice.slice_count > (1 << 20) / factor) return;
     for (const LogicalAxis axis : {LogicalAxis::kFsdp, LogicalAxis::kData, LogicalAxis::kPipeline}) {
       // Without a plan of its own the search joins the slices.
@@ -358,13 +374,26 @@ void TrySlices(const TrainingJob& job, Finder& finder) {
   }
 }
 
+// Fewer slices cost less where they wait less for each other.
+void TryFewerSlices(const TrainingJob& job, Finder& finder) {
+  if (job.parallelism) return;
+  for (int32_t count = job.slice.slice_count / 2; count >= 1; count /= 2) {
+    Change change = finder.StartFree();
+    change.job.slice.slice_count = count;
+    SetField(change, "slice.slice_count", absl::StrCat(count));
+    Say(change, absl::StrCat(CountWords(count), count == 1 ? " slice" : " slices"));
+    Code(change, "FEWER_SLICES");
+    if (finder.Try(std::move(change))) return;
+  }
+}
+
 // Time and money grow with the tokens, so what lacks says how many there may be.
 void TryFewerTokens(const TrainingJob& job, const TrainingEstimate& estimate, Finder& finder) {
   if (!job.workload.total_tokens || estimate.tokens_per_step <= 0) return;
   const bool late = estimate.outcome == Outcome::kMissesDeadline;
   const double allowed = late ? job.deadline_seconds.value_or(0) : job.budget_usd.value_or(0);
   const double needed = allowed + estimate.shortfall_amount;
-  if (allowed <= 0 || needed <= allowed) return;
+  if (allowed <= 0 || needed <= allowed || allowed < kLeastTokensRatio * needed) return;
   const double steps =
       std::floor(static_cast<double>(*job.workload.total_tokens) * allowed / needed / estimate.tokens_per_step);
   // Whole steps, and one less where rounding is against them.
@@ -392,7 +421,9 @@ std::optional<Fix> SmallestFix(const TrainingJob& job, const TrainingEstimate& e
   if (!finder.found()) TryOtherPlans(job, finder);
   if (!finder.found() && !finder.has_plan()) TryBatches(job, finder);
   // A job that never finishes fails more often on more chips.
-  if (!finder.found() && estimate.outcome != Outcome::kOverBudget && estimate.goodput.finishes) TrySlices(job, finder);
+  if (!finder.found() && estimate.outcome != Outcome::kOverBudget && estimate.goodput.finishes)
+    TrySlices(job, estimate, finder);
+  if (!finder.found() && estimate.outcome == Outcome::kOverBudget) TryFewerSlices(job, finder);
   if (!finder.found()) TryFewerTokens(job, estimate, finder);
   return finder.Finish();
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "server/planner/optimizer_state.h"
+#include "server/planner/orthogonalisation.h"
 #include "server/planner/pipeline_schedule.h"
 
 namespace sliceplan::planner {
@@ -116,6 +117,29 @@ void AddLayers(const Context& context, const LayerTime& layer, double count, Sta
   exposed += count * (layer.tensor_exposed_seconds + layer.context_exposed_seconds + layer.expert_exposed_seconds);
 }
 
+// Parameters of the embedding and of the head on one chip of a stage, before FSDP.
+double TablesOf(const Context& context, int32_t stage_index) {
+  return (IsFirst(stage_index) ? context.load.edge.embedding_parameter_count : 0) +
+         (IsLast(context.stages, stage_index) ? context.load.edge.head_parameter_count : 0);
+}
+
+// Muon's products, shared by the chips that share the matrices and their state.
+double OrthogonaliseSeconds(const Context& context, int32_t stage_index) {
+  if (context.job.workload.optimizer != Optimizer::kMuon) return 0;
+  const Parallelism& parallelism = context.plan.parallelism;
+  const double tensor = parallelism.Degree(LogicalAxis::kTensor);
+  const double dense_shards = tensor * static_cast<double>(context.sharding.optimizer_shard_count);
+  const double expert_shards = tensor * parallelism.Degree(LogicalAxis::kExpert) *
+                               static_cast<double>(context.sharding.expert_optimizer_shard_count);
+  const auto counts = context.stages.OfStage(stage_index);
+  double flops = 0;
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    const Orthogonalisation layer = OrthogonalisationFlops(context.job.model->layers[kind]);
+    flops += counts[kind] * (layer.dense / dense_shards + layer.expert / expert_shards);
+  }
+  return flops / context.rates.wide_flops_per_second;
+}
+
 // Gradient all-reduce and optimizer update of one stage, once per step.
 void AddStepEnd(const Context& context, int32_t stage_index, double backward_lower_seconds, double backward_seconds,
                 StageTime& stage, BusySeconds& busy) {
@@ -150,18 +174,22 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
 
   const double updated = parameters.dense / static_cast<double>(context.sharding.optimizer_shard_count) +
                          parameters.expert / static_cast<double>(context.sharding.expert_optimizer_shard_count);
-  const double update_bytes = UpdateBytes(workload) * updated;
-  stage.optimizer_lower_seconds = update_bytes / context.rates.hbm_bytes_per_second;
-  Busy(busy, StepResource::kHbm) += stage.optimizer_lower_seconds;
+  const double table_state_bytes =
+      (TableStateBytes(workload) - MatrixStateBytes(workload)) * TablesOf(context, stage_index) /
+      static_cast<double>(context.sharding.optimizer_shard_count);
+  const double update_bytes = UpdateBytes(workload) * updated + 2 * table_state_bytes;
+  const double orthogonalise_seconds = OrthogonaliseSeconds(context, stage_index);
+  stage.optimizer_lower_seconds = update_bytes / context.rates.hbm_bytes_per_second + orthogonalise_seconds;
+  Busy(busy, StepResource::kHbm) += stage.optimizer_lower_seconds - orthogonalise_seconds;
+  Busy(busy, StepResource::kMatrixUnit) += orthogonalise_seconds;
   if (workload.optimizer_offload && context.job.slice.accelerator.pcie_bytes_per_second) {
-    const double moved =
-        2 * updated *
-        (MomentBytes(workload.optimizer, workload.precision.optimizer_state) + MasterBytes(workload.precision));
+    const double moved = 2 * (updated * MatrixStateBytes(workload) + table_state_bytes);
     stage.host_transfer_seconds += moved / *context.job.slice.accelerator.pcie_bytes_per_second;
   }
   if (context.profile == nullptr) return;
   const EfficiencyProfile& profile = *context.profile;
-  stage.optimizer_seconds = stage.optimizer_lower_seconds / profile.optimizer_hbm_ratio;
+  stage.optimizer_seconds =
+      (stage.optimizer_lower_seconds - orthogonalise_seconds) / profile.optimizer_hbm_ratio + orthogonalise_seconds;
   stage.gradient_exposed_seconds =
       ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio, backward_seconds);
   stage.dcn_exposed_seconds = ExposedSeconds(dcn_seconds, profile.dcn_exposed_ratio, backward_seconds);

@@ -68,12 +68,16 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   const double gradients =
       BytesPerElement(precision.gradients) * (sums.dense / static_cast<double>(sharding.gradient_shard_count) +
                                               sums.expert / static_cast<double>(sharding.expert_gradient_shard_count));
-  const double state_bytes = MomentBytes(workload.optimizer, precision.optimizer_state) + MasterBytes(precision);
+  const double state_bytes = MatrixStateBytes(workload);
+  const double tables =
+      (stage == 0 ? load.edge.embedding_parameter_count : 0) + (last ? load.edge.head_parameter_count : 0);
   const double optimizer =
       workload.optimizer_offload
           ? 0
           : state_bytes * (sums.dense / static_cast<double>(sharding.optimizer_shard_count) +
-                           sums.expert / static_cast<double>(sharding.expert_optimizer_shard_count));
+                           sums.expert / static_cast<double>(sharding.expert_optimizer_shard_count)) +
+                (TableStateBytes(workload) - state_bytes) * tables /
+                    static_cast<double>(sharding.optimizer_shard_count);
   const PipelineShape schedule = {plan.parallelism.schedule, stages.stage_count, plan.microbatch_count,
                                   plan.parallelism.virtual_stage_count};
   const double activations = sums.saved * MicrobatchesInFlight(schedule, stage);

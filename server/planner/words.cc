@@ -21,8 +21,14 @@ struct Unit {
   absl::string_view name;
 };
 
-constexpr std::array<Unit, 7> kByteUnits = {
-    {{1e18, " EB"}, {1e15, " PB"}, {1e12, " TB"}, {1e9, " GB"}, {1e6, " MB"}, {1e3, " kB"}, {1, " B"}}};
+// As the tables of the command and the clouds count memory.
+constexpr std::array<Unit, 7> kByteUnits = {{{0x1p60, " EiB"},
+                                             {0x1p50, " PiB"},
+                                             {0x1p40, " TiB"},
+                                             {0x1p30, " GiB"},
+                                             {0x1p20, " MiB"},
+                                             {0x1p10, " KiB"},
+                                             {1, " B"}}};
 constexpr std::array<Unit, 8> kFlopsUnits = {{{1e24, " YFLOP"},
                                               {1e21, " ZFLOP"},
                                               {1e18, " EFLOP"},

@@ -30,6 +30,10 @@ constexpr double kMaxPreemptionsPerHour = 1e4;
 constexpr double kMaxUsdPerChipHour = 1e6;
 constexpr double kMaxDeadlineSeconds = 1e12;
 constexpr double kMaxBudgetUsd = 1e15;
+// What is divided by these stays finite.
+constexpr double kLeastPositive = 1e-6;
+// Operands of fp32 as a faster unit takes them: one pass of bf16 (JAX's default) or tf32.
+constexpr double kTrueFp32Ratio = 1.0 / 3;
 
 class Checker {
  public:
@@ -47,10 +51,7 @@ class Checker {
     Add(field, "OUT_OF_RANGE",
         absl::StrCat("must be ", NumberWords(low), " to ", NumberWords(high), "; got ", Got(value)));
   }
-  void PositiveUpTo(absl::string_view field, double value, double high) {
-    if (value > 0 && value <= high) return;
-    Add(field, "OUT_OF_RANGE", absl::StrCat("must be above 0, at most ", NumberWords(high), "; got ", Got(value)));
-  }
+  void PositiveUpTo(absl::string_view field, double value, double high) { Range(field, value, kLeastPositive, high); }
   void Add(absl::string_view field, absl::string_view reason, std::string description) {
     violations_.push_back({std::string(field), std::move(description), std::string(reason), Violation::Kind::kInvalid});
   }
@@ -84,16 +85,30 @@ bool Offloads(const CustomRemat& remat) {
 void CheckOffload(const TrainingJob& job, Checker& checker) {
   if (job.slice.accelerator.pcie_bytes_per_second.value_or(0) > 0) return;
   const TrainingWorkload& workload = job.workload;
+  const absl::string_view spec = job.slice.accelerator_id.empty() ? "slice.custom" : "slice.override";
   const auto refuse = [&](bool offloads, absl::string_view field) {
     if (!offloads) return;
-    checker.Add(
-        field, "ACCELERATOR_FIGURE_UNKNOWN",
-        "host offload needs pcie_bytes_per_second, which is not public for this chip; set it in slice.override");
+    checker.Add(field, "ACCELERATOR_FIGURE_UNKNOWN",
+                absl::StrCat("host offload needs pcie_bytes_per_second, which is not public for this chip; set it in ",
+                             spec));
   };
   refuse(workload.optimizer_offload, "workload.optimizer_offload");
   refuse(workload.activation_offload, "workload.activation_offload");
   const bool custom = workload.remat_policy == RematPolicy::kCustom;
   refuse(custom && Offloads(workload.custom_remat), "workload.custom_remat");
+}
+
+// A unit that multiplies fp32 operands about as fast as bf16 ones rounds them first.
+void WarnOfFp32(const TrainingJob& job, std::vector<std::string>& warnings) {
+  const hardware::AcceleratorSpec& chip = job.slice.accelerator;
+  if (job.workload.precision.compute != DataType::kFp32 || !chip.fp32_flops_per_second || !chip.bf16_flops_per_second) {
+    return;
+  }
+  if (*chip.fp32_flops_per_second < kTrueFp32Ratio * *chip.bf16_flops_per_second) return;
+  warnings.push_back(absl::StrCat(
+      "Matmuls of fp32 operands are planned at ", NumberWords(*chip.fp32_flops_per_second / 1e12),
+      " TFLOP/s, which this chip reaches by rounding them first: one bf16 pass in JAX's default precision, tf32 on "
+      "GPUs. Products of full fp32 precision take 3 to 6 such passes."));
 }
 
 void CheckRun(const TrainingJob& job, Checker& checker) {
@@ -162,6 +177,7 @@ void CheckWorkload(const TrainingJob& job, std::vector<Violation>& violations, s
   }
   CheckPrecision(workload.precision, checker);
   CheckOffload(job, checker);
+  WarnOfFp32(job, warnings);
   CheckRun(job, checker);
 }
 

@@ -200,7 +200,7 @@ const AdviceCase kCases[] = {
      -1,
      12.5e9,
      {"workload.remat_policy=REMAT_POLICY_SAVE_QKV_PROJ"},
-     {"Recompute of 250 PFLOP takes 20%", "13 GB per chip are free", "save_qkv_proj", "12.5 GB"}},
+     {"Recompute of 250 PFLOP takes 20%", "12.1 GiB per chip are free", "save_qkv_proj", "11.6 GiB"}},
     {"less_accumulation",
      [](Asked& asked) {
        asked.job.workload.gradient_accumulation = 4;
@@ -225,7 +225,7 @@ const AdviceCase kCases[] = {
      1,
      -10e9,
      {"parallelism.data_zero_stage=ZERO_STAGE_1"},
-     {"data 2", "10 GB"}},
+     {"data 2", "9.31 GiB"}},
     {"narrow_type",
      [](Asked& asked) { asked.job.slice.accelerator.int8_ops_per_second = 9.18e14; },
      "LOWER_PRECISION",

@@ -78,15 +78,15 @@ TEST(ExplainTest, ShortfallsSayHowMuchAndOfWhat) {
   memory.activations_bytes = 30'000'000'000;
   memory.parameters_bytes = 20'000'000'000;
   memory.logits_bytes = 2'000'000'000;
-  EXPECT_EQ(
-      DescribeShortfall(job, estimate),
-      "Each chip needs 112 GB in a layer's backward pass and has 95 GB: 17 GB too little. Largest: optimizer state "
-      "60 GB, saved activations 30 GB, parameters 20 GB.");
+  EXPECT_EQ(DescribeShortfall(job, estimate),
+            "Each chip needs 104 GiB in a layer's backward pass and has 88.5 GiB: 15.8 GiB too little. Largest: "
+            "optimizer state "
+            "55.9 GiB, saved activations 27.9 GiB, parameters 18.6 GiB.");
   memory.stage = 3;
   memory.worst_moment = MemoryMoment::kLoss;
   estimate.stage_memory.resize(4);
   EXPECT_THAT(DescribeShortfall(job, estimate),
-              StartsWith("Each chip of stage 3 needs 112 GB while the loss is computed"));
+              StartsWith("Each chip of stage 3 needs 104 GiB while the loss is computed"));
 
   estimate.outcome = Outcome::kMissesDeadline;
   job.deadline_seconds = 40 * 86400.0;

@@ -47,8 +47,8 @@ TEST(WordsTest, UnitsFitTheSize) {
   EXPECT_EQ(PercentWords(0), "0%");
   EXPECT_EQ(PercentWords(1), "100%");
   EXPECT_EQ(BytesWords(512), "512 B");
-  EXPECT_EQ(BytesWords(40.12e9), "40.1 GB");
-  EXPECT_EQ(BytesWords(-1.5e12), "-1.5 TB");
+  EXPECT_EQ(BytesWords(40.12e9), "37.4 GiB");
+  EXPECT_EQ(BytesWords(-1.5e12), "-1.36 TiB");
   EXPECT_EQ(SecondsWords(0), "0 s");
   EXPECT_EQ(SecondsWords(12.34e-6), "12.3 us");
   EXPECT_EQ(SecondsWords(0.0123), "12.3 ms");

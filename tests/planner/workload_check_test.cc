@@ -69,14 +69,14 @@ const RangeCase kCases[] = {
        job.workload.custom_remat.context = TensorPlacement::kOffloaded;
      },
      "workload.custom_remat", "pcie_bytes_per_second"},
-    {"no_mfu", [](TrainingJob& job) { job.assumed_mfu_ratio = 0; }, "assumed_mfu_ratio", "above 0, at most 1"},
+    {"no_mfu", [](TrainingJob& job) { job.assumed_mfu_ratio = 0; }, "assumed_mfu_ratio", "1e-06 to 1"},
     {"mfu_above_one", [](TrainingJob& job) { job.assumed_mfu_ratio = 1.01; }, "assumed_mfu_ratio", "got 1.01"},
     {"mfu_not_a_number", [](TrainingJob& job) { job.assumed_mfu_ratio = kNaN; }, "assumed_mfu_ratio", "not a number"},
     {"negative_price", [](TrainingJob& job) { job.usd_per_chip_hour = -1; }, "pricing.usd_per_chip_hour", "got -1"},
     {"infinite_price", [](TrainingJob& job) { job.usd_per_chip_hour = kInfinity; }, "pricing.usd_per_chip_hour",
      "got inf"},
-    {"no_deadline", [](TrainingJob& job) { job.deadline_seconds = 0; }, "job_deadline_seconds", "above 0"},
-    {"no_budget", [](TrainingJob& job) { job.budget_usd = -5; }, "budget_usd", "above 0"},
+    {"no_deadline", [](TrainingJob& job) { job.deadline_seconds = 0; }, "job_deadline_seconds", "1e-06 to"},
+    {"no_budget", [](TrainingJob& job) { job.budget_usd = -5; }, "budget_usd", "1e-06 to"},
     {"deadline_without_length",
      [](TrainingJob& job) {
        job.deadline_seconds = 100;
