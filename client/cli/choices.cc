@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "client/cli/text.h"
 
 namespace sliceplan::cli {
 namespace {
@@ -63,7 +64,11 @@ absl::StatusOr<int> ParseChoice(const EnumDescriptor& type, absl::string_view te
     for (const Synonym& synonym : kSynonyms) same = same || (synonym.value == full_name && synonym.typed == typed);
     if (same) return type.value(i)->number();
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is none of ", AllChoices(type)));
+  std::vector<std::string> names;
+  for (int i = 1; i < type.value_count(); ++i) names.push_back(ShortName(type, type.value(i)->name()));
+  const std::vector<std::string> near = NearNames(typed, names);
+  const std::string hint = near.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(near, " or "), "?");
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is none of ", AllChoices(type), hint));
 }
 
 std::string AllChoices(const EnumDescriptor& type) {

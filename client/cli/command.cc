@@ -37,7 +37,7 @@ constexpr char kDescription[] =
 
 constexpr char kFooter[] =
     R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms.
-Names: any case, - or _. A subcommand's --help has examples.
+Names: any case, - or _. A subcommand's --help has examples; so has `help SUBCOMMAND`.
 Exit status: 0 answered, also when the job does not fit; 1 the arguments cannot be read; 2 the
 service refused the request or could not be reached.)";
 
@@ -118,6 +118,7 @@ class Command {
       out_ << root_.help();
       return kUsageError;
     }
+    if (arguments.front() == "help" && !AskForHelp(arguments)) return kUsageError;
     // CLI11 wants the last argument first.
     std::reverse(arguments.begin(), arguments.end());
     try {
@@ -183,6 +184,41 @@ class Command {
     AddBackendOptions(version_, &version_options_);
   }
 
+  // "help op matmul" as "op matmul --help". False after saying that there is no such subcommand.
+  bool AskForHelp(std::vector<std::string>& arguments) {
+    arguments.erase(arguments.begin());
+    CLI::App* app = &root_;
+    std::string program = kProgram;
+    for (const std::string& name : arguments) {
+      CLI::App* next = nullptr;
+      for (CLI::App* const sub : app->get_subcommands([](CLI::App*) { return true; })) {
+        if (sub->get_name() == name) next = sub;
+      }
+      if (next == nullptr) {
+        Misused(program, {NotUnderstood(name, *app)});
+        return false;
+      }
+      app = next;
+      absl::StrAppend(&program, " ", name);
+    }
+    arguments.push_back("--help");
+    return true;
+  }
+
+  static std::string NotUnderstood(const std::string& extra, const CLI::App& app) {
+    std::vector<std::string> known;
+    if (absl::StartsWith(extra, "-")) {
+      for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
+    } else {
+      for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+        known.push_back(sub->get_name());
+      }
+    }
+    const std::vector<std::string> near = NearNames(extra.substr(0, extra.find('=')), known);
+    const std::string hint = near.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(near, " or "), "?");
+    return absl::StrCat("'", extra, "' is not understood", hint);
+  }
+
   // Says what cannot be read, with near names, and where help is.
   int Misused(const CLI::ParseError& error) {
     const CLI::App* app = &root_;
@@ -196,19 +232,7 @@ class Command {
     std::reverse(extras.begin(), extras.end());
     if (extras.empty()) return Misused(program, {error.what()});
     std::vector<std::string> problems;
-    for (const std::string& extra : extras) {
-      std::vector<std::string> known;
-      if (absl::StartsWith(extra, "-")) {
-        for (const CLI::Option* option : app->get_options()) known.push_back(option->get_name());
-      } else {
-        for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
-          known.push_back(sub->get_name());
-        }
-      }
-      const std::vector<std::string> near = NearNames(extra.substr(0, extra.find('=')), known);
-      const std::string hint = near.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(near, " or "), "?");
-      problems.push_back(absl::StrCat("'", extra, "' is not understood", hint));
-    }
+    for (const std::string& extra : extras) problems.push_back(NotUnderstood(extra, *app));
     return Misused(program, problems);
   }
 

@@ -48,7 +48,7 @@ void PrintErrorAsText(const google::rpc::Status& status, const std::string& prog
     std::string where = flag.empty() ? violation.field() : flag;
     if (!flag.empty() && !violation.field().empty()) absl::StrAppend(&where, " (", violation.field(), ")");
     if (!where.empty()) absl::StrAppend(&where, ": ");
-    PrintWrapped("  - ", "    ", absl::StrCat(where, violation.description()), err);
+    PrintWrapped("  - ", "    ", absl::StrCat(where, flags.WithFlags(violation.description())), err);
   }
 }
 

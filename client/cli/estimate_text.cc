@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -21,13 +22,24 @@ std::string FlagOrField(const std::string& field, const Flags& flags) {
 
 std::string SignedPercent(double ratio) { return absl::StrFormat("%+.1f%%", 100 * ratio); }
 
+}  // namespace
+
 std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::FieldChange>& changes, const Flags& flags) {
   std::vector<std::string> texts;
-  for (const v1::FieldChange& change : changes) texts.push_back(flags.ChangeAsFlag(change.field(), change.value()));
+  std::string last_flag;
+  for (const v1::FieldChange& change : changes) {
+    const std::string text = flags.ChangeAsFlag(change.field(), change.value());
+    // "--parallelism fsdp=8" and "--parallelism tensor=4" are one flag with two pairs.
+    const std::string flag = absl::StrContains(text, '=') ? text.substr(0, text.find(' ') + 1) : "";
+    if (!flag.empty() && flag == last_flag && absl::StartsWith(flag, "--")) {
+      absl::StrAppend(&texts.back(), ",", text.substr(flag.size()));
+    } else {
+      texts.push_back(text);
+    }
+    last_flag = flag;
+  }
   return absl::StrJoin(texts, ", ");
 }
-
-}  // namespace
 
 std::string ResourceText(v1::Resource resource) {
   switch (resource) {

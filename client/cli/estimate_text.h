@@ -28,6 +28,9 @@ std::string DegreesText(const v1::AxisDegrees& degrees);
 std::string PriceText(const v1::Price& price);
 
 // Sections "Worth trying", "Assumed" and "Warnings"; nothing for empty lists.
+// Changes of a request as flags, those of one flag together: "--parallelism fsdp=8,tensor=4, --remat full".
+std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::FieldChange>& changes, const Flags& flags);
+
 void PrintAdvice(const google::protobuf::RepeatedPtrField<v1::Advice>& advice, const Flags& flags, Report& report);
 void PrintAssumptions(const google::protobuf::RepeatedPtrField<v1::Assumption>& assumptions, const Flags& flags,
                       Report& report);

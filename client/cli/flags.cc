@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/choices.h"
@@ -159,6 +160,17 @@ void Flags::Switch(const std::string& flag, const std::string& help, std::functi
 
 std::vector<std::string> Flags::Problems() const {
   std::vector<std::string> problems = problems_;
+  // Of fields that exclude each other the last one would win in silence.
+  for (size_t i = 0; i < typed_.size(); ++i) {
+    const FieldDescriptor* const first = FindField(*request_->GetDescriptor(), FieldOf(typed_[i].first));
+    if (first == nullptr || first->real_containing_oneof() == nullptr) continue;
+    for (size_t j = i + 1; j < typed_.size(); ++j) {
+      const FieldDescriptor* const second = FindField(*request_->GetDescriptor(), FieldOf(typed_[j].first));
+      if (second == nullptr || second == first) continue;
+      if (second->real_containing_oneof() != first->real_containing_oneof()) continue;
+      problems.push_back(absl::StrCat(typed_[i].first, " and ", typed_[j].first, " exclude each other"));
+    }
+  }
   for (const std::string& field : required_) {
     const std::string flag = FlagFor(field);
     const bool set = request_->GetReflection()->HasField(*request_, FindField(*request_->GetDescriptor(), field));
@@ -183,6 +195,31 @@ std::string Flags::FlagFor(absl::string_view field) const {
     }
   }
   return flag;
+}
+
+std::string Flags::FieldOf(const std::string& flag) const {
+  for (const auto& [field, known_flag] : fields_) {
+    if (known_flag == flag) return field;
+  }
+  return "";
+}
+
+std::string Flags::WithFlags(absl::string_view text) const {
+  std::vector<std::string> words;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    const size_t end = word.find_last_not_of(".,;:)");
+    const absl::string_view path = word.substr(0, end == absl::string_view::npos ? 0 : end + 1);
+    words.emplace_back(word);
+    if (!absl::StrContains(path, '.')) continue;
+    for (const auto& [field, flag] : fields_) {
+      absl::string_view rest = path;
+      if (!absl::StrContains(field, '.') || !absl::ConsumePrefix(&rest, field)) continue;
+      if (!rest.empty() && !absl::ConsumePrefix(&rest, ".")) continue;
+      words.back() = absl::StrCat(flag, rest.empty() ? "" : " ", rest, word.substr(path.size()));
+      break;
+    }
+  }
+  return absl::StrJoin(words, " ");
 }
 
 std::string Flags::ChangeAsFlag(const std::string& field, const std::string& value) const {

@@ -57,6 +57,9 @@ class Flags {
 
   // The flag that fills in `field` or what contains it; empty when there is none. "slice.override" is the longer match.
   std::string FlagFor(absl::string_view field) const;
+  // `text` with the flags of the fields that it names: "--tokens" for workload.total_tokens, "--override hbm_bytes" for
+  // slice.override.hbm_bytes.
+  std::string WithFlags(absl::string_view text) const;
   // "--remat full" for a field that has a flag of its own, "--parallelism tensor=8" for one that is set by name,
   // "workload.x = full" for another.
   std::string ChangeAsFlag(const std::string& field, const std::string& value) const;
@@ -72,6 +75,8 @@ class Flags {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  // The field that `flag` fills in; empty when it has a syntax of its own for several.
+  std::string FieldOf(const std::string& flag) const;
   void AddOption(const std::string& flag, const std::string& field, const std::string& value_name,
                  const std::string& help, Read read, bool repeatable);
 

@@ -20,6 +20,12 @@ bool IsFile(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
+// A checkpoint's directory; presets have no slash.
+bool IsDirectory(const std::string& path) {
+  struct stat status;
+  return absl::StrContains(path, '/') && stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 }  // namespace
 
 absl::Status ReadText(const std::string& path, std::istream& in, size_t max_bytes, std::string* text) {
@@ -40,6 +46,7 @@ absl::Status ReadText(const std::string& path, std::istream& in, size_t max_byte
 }
 
 absl::Status ReadModel(const std::string& text, std::istream& in, v1::ModelSpec* model) {
+  if (IsDirectory(text)) return ReadModel(absl::StrCat(text, "/config.json"), in, model);
   if (text != "-" && !absl::EndsWith(text, ".json") && !IsFile(text)) {
     model->set_preset(text);
     return absl::OkStatus();
@@ -56,9 +63,10 @@ absl::Status ReadModel(const std::string& text, std::istream& in, v1::ModelSpec*
 }
 
 void AddModelFlag(Flags& flags, const std::string& name, const std::function<v1::ModelSpec*()>& model) {
-  flags.Custom(name, "model", "NAME|FILE",
-               "preset (sliceplan catalog models), a Hugging Face config.json, or - for standard input",
-               [&flags, model](const std::string& text) { return ReadModel(text, flags.in(), model()); });
+  flags.Custom(
+      name, "model", "NAME|FILE",
+      "preset (sliceplan catalog models), a Hugging Face config.json or its directory, or - for standard input",
+      [&flags, model](const std::string& text) { return ReadModel(text, flags.in(), model()); });
   flags.Require("model");
 }
 

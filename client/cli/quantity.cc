@@ -111,6 +111,10 @@ absl::StatusOr<int64_t> ParseCount(absl::string_view text) {
   absl::string_view number = text;
   const Suffix suffix = absl::ConsumeSuffix(&number, kBillion.text) ? kBillion : TakeSuffix(&number);
   if (const std::optional<int64_t> count = ScaledCount(number, suffix)) return *count;
+  // Small letters are units of other things: m is a minute or a thousandth.
+  if (const std::string upper = absl::AsciiStrToUpper(text); upper != text && ParseCount(upper).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a whole number; did you mean ", upper, "?"));
+  }
   return Refuse(text, "a whole number", "4194304, 4Mi (x 2^20), 15T (x 10^12) or 1.5e13");
 }
 

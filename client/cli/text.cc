@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -130,7 +131,8 @@ std::string WithUnit(double value, absl::string_view unit) {
 }
 
 std::string Plural(int64_t count, absl::string_view noun) {
-  return absl::StrCat(Grouped(count), " ", noun, count == 1 ? "" : "s");
+  const bool hisses = absl::EndsWith(noun, "ch") || absl::EndsWith(noun, "s");
+  return absl::StrCat(Grouped(count), " ", noun, count == 1 ? "" : hisses ? "es" : "s");
 }
 
 std::vector<std::string> Wrap(absl::string_view text, size_t width) {

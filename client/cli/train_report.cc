@@ -115,7 +115,7 @@ void PrintSummary(const v1::TrainingEstimate& estimate, Report& report) {
   if (estimate.has_time_to_train_seconds()) report.Row("training", DurationText(estimate));
   if (estimate.has_cost()) report.Row("cost", CostText(estimate));
   if (estimate.has_memory()) report.Row("memory", MemoryText(estimate.memory()));
-  if (estimate.has_bottleneck()) report.Row("held back by", estimate.bottleneck().sentence());
+  if (estimate.has_bottleneck()) report.Row("bottleneck", estimate.bottleneck().sentence());
   if (estimate.has_parallelism()) report.Row("plan", PlanText(estimate));
   if (!estimate.mapping().empty()) report.Row("mapping", MappingText(estimate));
   if (estimate.idle_chip_count() > 0) report.Row("idle", Plural(estimate.idle_chip_count(), "chip"));
@@ -129,11 +129,8 @@ void PrintOutcome(const v1::TrainingEstimate& estimate, const Flags& flags, Repo
   if (estimate.has_shortfall()) report.Row("missing", estimate.shortfall().sentence());
   if (!estimate.has_smallest_fix()) return;
   const v1::Fix& fix = estimate.smallest_fix();
-  std::vector<std::string> changes;
-  for (const v1::FieldChange& change : fix.changes())
-    changes.push_back(flags.ChangeAsFlag(change.field(), change.value()));
   std::string text = fix.sentence();
-  if (!changes.empty()) absl::StrAppend(&text, " [", absl::StrJoin(changes, ", "), "]");
+  if (!fix.changes().empty()) absl::StrAppend(&text, " [", ChangesText(fix.changes(), flags), "]");
   report.Row("fix", text);
 }
 
@@ -280,7 +277,7 @@ std::string PlanText(const v1::TrainingEstimate& estimate) {
   if (estimate.slice().slice_count() > 1) parts.push_back(absl::StrCat(DegreesText(plan.dcn()), " across slices"));
   if (plan.ici().pipeline() > 1 || plan.dcn().pipeline() > 1) {
     parts.push_back(absl::StrCat(ChoiceName(plan.schedule()), " with ", Plural(plan.microbatch_count(), "microbatch"),
-                                 "es, bubble ", Percent(estimate.pipeline_bubble_ratio())));
+                                 ", bubble ", Percent(estimate.pipeline_bubble_ratio())));
   }
   if (workload.gradient_accumulation() > 1) {
     parts.push_back(absl::StrCat(workload.gradient_accumulation(), " accumulated passes"));

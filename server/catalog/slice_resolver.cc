@@ -44,7 +44,7 @@ class Resolver {
     if (violations_.empty()) {
       resolution.resolved = std::move(out_);
     } else {
-      resolution.violations = std::move(violations_);
+      resolution.violations = FirstOfEachField();
     }
     return resolution;
   }
@@ -53,6 +53,16 @@ class Resolver {
   void Fail(absl::string_view field, std::string description, absl::string_view reason,
             Violation::Kind kind = Violation::Kind::kInvalid) {
     violations_.push_back({std::string(field), std::move(description), std::string(reason), kind});
+  }
+  // A name that is too long to be read is not unknown as well.
+  std::vector<Violation> FirstOfEachField() const {
+    std::vector<Violation> first;
+    for (const Violation& violation : violations_) {
+      const bool known = std::any_of(first.begin(), first.end(),
+                                     [&](const Violation& other) { return other.field == violation.field; });
+      if (!known) first.push_back(violation);
+    }
+    return first;
   }
   void Note(std::string note) { out_.notes.push_back(std::move(note)); }
 

@@ -412,6 +412,8 @@ TEST(ResolveSliceTest, MachinesNameTheirChips) {
   EXPECT_EQ(tpu.resolved->slice.host_memory_bytes, int64_t{448} << 30);
 }
 
+TEST(ResolveSliceTest, ALongNameIsSaidOnce) { EXPECT_EQ(Named(std::string(200, 'x')).violations.size(), 1u); }
+
 TEST(ResolveSliceTest, WhatIsNoChipIsExplained) {
   const auto why = [](absl::string_view name) { return Named(name).violations.at(0).description; };
   EXPECT_THAT(why("8x8x16"), AllOf(HasSubstr("is a topology"), HasSubstr("tpu-v5p")));

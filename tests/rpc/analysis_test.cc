@@ -300,8 +300,16 @@ TEST(AnalyzeCollectiveTest, RaggedSendsItsShare) {
     estimation_mode: ESTIMATION_MODE_ROOFLINE
   )pb";
   const std::string ragged = std::string(dense) + "ragged { expert_count: 64 experts_per_token: 4 }";
-  // "How To Scale Your Model", chapter 12: min(k / Z, 1).
-  EXPECT_NEAR(Collective(ragged.c_str()).bandwidth_seconds(), Collective(dense).bandwidth_seconds() * 4 / 8, 1e-12);
+  // `bytes` are the tokens of the group: one expert each is the dense traffic, four are four times as much.
+  const double once = Collective(dense).bandwidth_seconds();
+  EXPECT_NEAR(Collective(ragged.c_str()).bandwidth_seconds() / once, 4, 1e-12);
+  const auto ratio = [&](const char* text) {
+    return Collective((std::string(dense) + text).c_str()).bandwidth_seconds() / once;
+  };
+  EXPECT_NEAR(ratio("ragged { expert_count: 64 experts_per_token: 1 }"), 1, 1e-12);
+  // Never more than once for each of the 8 chips, or for each place that holds experts.
+  EXPECT_NEAR(ratio("ragged { expert_count: 64 experts_per_token: 32 }"), 8, 1e-12);
+  EXPECT_NEAR(ratio("ragged { expert_count: 4 experts_per_token: 4 }"), 4, 1e-12);
 }
 
 TEST(LaterTest, SayWhatComesAndWhatToUse) {

@@ -220,6 +220,25 @@ TEST(ArchitectureTest, EverythingWrongIsNamed) {
   }
 }
 
+// A list that is too long to be read is not empty as well.
+TEST(ArchitectureTest, LongListsAndWrongCountsAreSaidOnce) {
+  auto architecture = FromText<v1::Architecture>(kWhole);
+  for (int i = 0; i < 5000; ++i) architecture.add_layer_groups();
+  architecture.mutable_multi_token_prediction()->set_layer_count(17);
+  Violations violations;
+  ToArchitecture(architecture, FieldPath(), violations);
+  int groups = 0;
+  int layer_count = 0;
+  for (const FieldError& error : violations.errors()) {
+    groups += error.field == "layer_groups" ? 1 : 0;
+    if (error.field != "multi_token_prediction.layer_count") continue;
+    ++layer_count;
+    EXPECT_THAT(error.description, testing::HasSubstr("must be 1 to 16"));
+  }
+  EXPECT_EQ(groups, 1);
+  EXPECT_EQ(layer_count, 1);
+}
+
 TEST(ArchitectureTest, ManyAtOnceWithTheirPaths) {
   const auto proto = FromText<v1::Architecture>(R"pb(
     vocab_size: -5

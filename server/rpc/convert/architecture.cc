@@ -37,10 +37,11 @@ void ToLayerGroups(const v1::Architecture& proto, const FieldPath& path, Violati
     CheckLength(proto_group.name(), kMaxShortNameBytes, FieldPath(group_path, "name"), violations);
     transformer::LayerGroup group;
     group.repeat_count = proto_group.repeat_count();
-    if (!CheckCount(proto_group.layers_size(), kMaxGroups, FieldPath(group_path, "layers"), violations)) continue;
-    group.layers.reserve(static_cast<size_t>(proto_group.layers_size()));
-    for (int l = 0; l < proto_group.layers_size(); ++l) {
-      group.layers.push_back(ToLayer(proto_group.layers(l), FieldPath(group_path, "layers", l), violations));
+    if (CheckCount(proto_group.layers_size(), kMaxGroups, FieldPath(group_path, "layers"), violations)) {
+      group.layers.reserve(static_cast<size_t>(proto_group.layers_size()));
+      for (int l = 0; l < proto_group.layers_size(); ++l) {
+        group.layers.push_back(ToLayer(proto_group.layers(l), FieldPath(group_path, "layers", l), violations));
+      }
     }
     architecture.layer_groups.push_back(std::move(group));
   }
@@ -157,10 +158,8 @@ transformer::Architecture ToArchitecture(const v1::Architecture& proto, const Fi
     const v1::MultiTokenPrediction& mtp = proto.multi_token_prediction();
     const FieldPath mtp_path(path, "multi_token_prediction");
     if (!mtp.has_layer()) AddRequired("layer", FieldPath(mtp_path, "layer"), violations);
-    if (mtp.layer_count() < 1) {
-      CheckRange(int64_t{mtp.layer_count()}, 1, transformer::kMaxMtpLayerCount, FieldPath(mtp_path, "layer_count"),
-                 violations);
-    }
+    CheckRange(int64_t{mtp.layer_count()}, 1, transformer::kMaxMtpLayerCount, FieldPath(mtp_path, "layer_count"),
+               violations);
     architecture.mtp_layer_count = mtp.layer_count();
     architecture.mtp_layer = ToLayer(mtp.layer(), FieldPath(mtp_path, "layer"), violations);
     architecture.mtp_shares_embeddings = !mtp.has_shares_embeddings() || mtp.shares_embeddings();
@@ -181,10 +180,10 @@ transformer::Architecture ToArchitecture(const v1::Architecture& proto, const Fi
       architecture.stored_buffers.push_back({proto.stored_buffers(i).name(), proto.stored_buffers(i).count()});
     }
   }
-  for (hardware::Violation& violation : transformer::Validate(architecture)) {
-    violation.field = FieldOf(violation.field);
-    violations.Add(path, violation);
-  }
+  // What was too long to be read is not missing as well.
+  std::vector<hardware::Violation> found = transformer::Validate(architecture);
+  for (hardware::Violation& violation : found) violation.field = FieldOf(violation.field);
+  violations.AddMissing(path, found);
   return architecture;
 }
 

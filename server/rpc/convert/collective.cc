@@ -38,16 +38,20 @@ void AddPiece(const v1::GroupPiece& proto, const Slice& slice, const FieldPath& 
   if (proto.axis() == kSlicesAxis) {
     if (slice.slice_count % proto.factor() != 0 || group.slice_count != 1) {
       violations.Add(FieldPath(path, "factor"),
-                     absl::StrCat(proto.factor(), " does not divide the ", slice.slice_count, " slices, or axis -1 is ",
-                                  "listed twice."),
+                     group.slice_count != 1 ? std::string("axis -1, the slices, is listed twice.")
+                                            : absl::StrCat(proto.factor(), " does not divide the ", slice.slice_count,
+                                                           slice.slice_count == 1 ? " slice." : " slices."),
                      "NOT_DIVISIBLE");
       return;
     }
     group.slice_count = proto.factor();
     return;
   }
-  if (!CheckRange(int64_t{proto.axis()}, 0, static_cast<int64_t>(slice.axes.size()) - 1, FieldPath(path, "axis"),
-                  violations)) {
+  const auto axis_count = static_cast<int64_t>(slice.axes.size());
+  if (proto.axis() < 0 || proto.axis() >= axis_count) {
+    violations.Add(FieldPath(path, "axis"),
+                   absl::StrCat("must be 0 to ", axis_count - 1, ", or -1 for the slices; it is ", proto.axis(), "."),
+                   "OUT_OF_RANGE");
     return;
   }
   const int32_t length = slice.axes[static_cast<size_t>(proto.axis())].size;
@@ -104,9 +108,10 @@ void SetRagged(const v1::RaggedTraffic& ragged, const FieldPath& path, Violation
                   violations)) {
     return;
   }
-  // A token goes to k of the places that hold experts. "How To Scale Your Model", chapter 12.
-  const double places = std::min<double>(static_cast<double>(question.group.Size()), ragged.expert_count());
-  question.options.all_to_all_fill_ratio = std::min(1.0, ragged.experts_per_token() / places);
+  // A token crosses once for each place that holds one of its k experts: of an array padded to one place per token and
+  // place, min(k / places, 1) is full. "How To Scale Your Model", chapter 12.
+  const int64_t places = std::min<int64_t>(question.group.Size(), ragged.expert_count());
+  question.copies = static_cast<double>(std::min<int64_t>(ragged.experts_per_token(), places));
 }
 
 v1::FabricTier TierOf(const Slice& slice, const GroupPiece& piece) {
@@ -192,8 +197,9 @@ absl::Status AnalyzeCollective(const CollectiveQuestion& question, const Slice& 
                                v1::AnalyzeCollectiveResponse* response) {
   const absl::StatusOr<CollectiveLaw> law = LawOf(question.kind, slice, question.group, question.options);
   if (!law.ok()) return law.status();
-  const double bandwidth_seconds = law->BandwidthSeconds(question.bytes);
-  const double seconds = law->Seconds(question.bytes);
+  const double sent_bytes = question.bytes * question.copies;
+  const double bandwidth_seconds = law->BandwidthSeconds(sent_bytes);
+  const double seconds = law->Seconds(sent_bytes);
   response->set_seconds(seconds);
   response->set_bandwidth_seconds(bandwidth_seconds);
   response->set_latency_seconds(law->latency_seconds);
@@ -202,8 +208,8 @@ absl::Status AnalyzeCollective(const CollectiveQuestion& question, const Slice& 
   response->set_algorithm(AlgorithmOf(question, slice));
   AddPieces(question, slice, response);
   const auto ideal = RingIdealLawOf(question.kind, slice, question.group, question.options);
-  if (ideal.ok() && ideal->BandwidthSeconds(question.bytes) > 0) {
-    response->set_ring_ideal_ratio(bandwidth_seconds / ideal->BandwidthSeconds(question.bytes));
+  if (ideal.ok() && ideal->BandwidthSeconds(sent_bytes) > 0) {
+    response->set_ring_ideal_ratio(bandwidth_seconds / ideal->BandwidthSeconds(sent_bytes));
   }
   const int64_t group_size = question.group.Size();
   response->set_group_size(static_cast<int32_t>(group_size));

@@ -15,6 +15,7 @@ namespace sliceplan::rpc {
 struct CollectiveQuestion {
   roofline::CollectiveKind kind = roofline::CollectiveKind::kAllGather;
   double bytes = 1;
+  double copies = 1;  // of each byte that are sent
   hardware::Group group;
   roofline::CollectiveOptions options;
 };

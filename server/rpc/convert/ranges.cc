@@ -30,10 +30,7 @@ bool CheckRange(double value, double least, double greatest, const FieldPath& pa
 }
 
 bool CheckPositive(double value, double greatest, const FieldPath& path, Violations& violations) {
-  if (value > 0 && value <= greatest) return true;
-  violations.Add(path, absl::StrCat("must be above 0, at most ", greatest, "; it is ", Shown(value), "."),
-                 "OUT_OF_RANGE");
-  return false;
+  return CheckRange(value, kLeastPositive, greatest, path, violations);
 }
 
 bool CheckLength(absl::string_view text, size_t greatest, const FieldPath& path, Violations& violations) {

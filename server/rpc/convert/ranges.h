@@ -12,13 +12,14 @@
 namespace sliceplan::rpc {
 
 inline constexpr int64_t kMaxExactInteger = int64_t{1} << 53;  // counted exactly by a double
+inline constexpr double kLeastPositive = 1e-6;                 // what is divided by such a value stays finite
 inline constexpr int32_t kMaxTokensOfSequence = 1 << 30;
 
 // Each adds a violation when the value is out of range and says whether it was in.
 bool CheckRange(int64_t value, int64_t least, int64_t greatest, const FieldPath& path, Violations& violations);
 // NaN and the infinities are out of every range.
 bool CheckRange(double value, double least, double greatest, const FieldPath& path, Violations& violations);
-// Above 0, at most `greatest`.
+// kLeastPositive to `greatest`.
 bool CheckPositive(double value, double greatest, const FieldPath& path, Violations& violations);
 bool CheckLength(absl::string_view text, size_t greatest, const FieldPath& path, Violations& violations);
 bool CheckCount(int count, int greatest, const FieldPath& path, Violations& violations);

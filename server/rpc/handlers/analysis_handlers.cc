@@ -57,7 +57,9 @@ ProfileHandle ToProfile(const Request& request, const std::optional<catalog::Res
 // `field`.
 void AddStatus(const absl::Status& status, const FieldPath& path, absl::string_view field, Violations& violations) {
   const bool figure = absl::IsFailedPrecondition(status);
-  violations.Add(FieldPath(path, figure ? absl::string_view("slice") : field), AsSentence(status.message()),
+  violations.Add(FieldPath(path, figure ? absl::string_view("slice") : field),
+                 AsSentence(figure ? absl::StrCat(status.message(), "; set it in slice.override or slice.custom")
+                                   : std::string(status.message())),
                  figure ? "ACCELERATOR_FIGURE_UNKNOWN" : "INVALID_FIELD");
 }
 

@@ -93,6 +93,23 @@ TEST(CommandTest, SaysWhatItCannotRead) {
   EXPECT_EQ(RunWith({}).status, kUsageError);
 }
 
+TEST(CommandTest, HelpIsAlsoAWord) {
+  EXPECT_EQ(RunWith({"help"}).out, RunWith({"--help"}).out);
+  EXPECT_EQ(RunWith({"help", "train"}).out, RunWith({"train", "--help"}).out);
+  EXPECT_EQ(RunWith({"help", "op", "matmul"}).out, RunWith({"op", "matmul", "--help"}).out);
+  const Finished run = RunWith({"help", "trian"});
+  EXPECT_EQ(run.status, kUsageError);
+  EXPECT_THAT(run.err, HasSubstr("'trian' is not understood; did you mean train?"));
+}
+
+TEST(CommandTest, ErrorsNameFlagsAlsoInTheirSentences) {
+  const Finished run = RunWith({"train", "--model", "llama-3-8b", "--slice", "v5p-64", "--deadline", "30d"});
+  EXPECT_EQ(run.status, kServiceError);
+  EXPECT_THAT(run.err, HasSubstr("--deadline (job_deadline_seconds)"));
+  EXPECT_THAT(run.err, HasSubstr("--tokens"));
+  EXPECT_THAT(run.err, Not(HasSubstr("workload.total_tokens")));
+}
+
 TEST(CommandTest, PrintsItsVersions) {
   EXPECT_THAT(RunWith({"--version"}).out, testing::ContainsRegex("^[0-9]+\\.[0-9]+\\.[0-9]+"));
   const Finished run = RunWith({"version"});

@@ -267,6 +267,29 @@ TEST(ProblemsTest, RefuseWhatContradictsItself) {
               ElementsAre(HasSubstr("--chips: --slice already says how many")));
 }
 
+TEST(ProblemsTest, OfOneChoiceOnlyOneFlag) {
+  TrainQuestion question;
+  EXPECT_THAT(ParsedFlags(&question, Split("--model m --slice c --batch 8 --batch-tokens 4Mi --steps 5 --tokens 1T"))
+                  .problems(),
+              testing::UnorderedElementsAre("--batch-tokens and --batch exclude each other",
+                                            "--tokens and --steps exclude each other"));
+}
+
+TEST(ProblemsTest, NearChoicesAndNumbersAreOffered) {
+  TrainQuestion question;
+  EXPECT_THAT(ParsedFlags(&question, Split("--model m --slice c --remat ful --tokens 15t")).problems(),
+              testing::UnorderedElementsAre(HasSubstr("did you mean full?"),
+                                            "--tokens: '15t' is not a whole number; did you mean 15T?"));
+}
+
+TEST(FieldsTest, SentencesNameFlags) {
+  TrainQuestion question;
+  const ParsedFlags parsed(&question, Split("--model m --slice c"));
+  EXPECT_EQ(parsed.flags().WithFlags("needs workload.total_tokens; or set slice.override.hbm_bytes."),
+            "needs --tokens; or set --override hbm_bytes.");
+  EXPECT_EQ(parsed.flags().WithFlags("2.5 GiB of v1.5 e.g. nothing"), "2.5 GiB of v1.5 e.g. nothing");
+}
+
 TEST(FieldsTest, TurnBackIntoFlags) {
   TrainQuestion question;
   const ParsedFlags parsed(&question, Split("--model m --slice c"));
