@@ -38,7 +38,9 @@ void SetHostMemory(const TrainingJob& job, const StepPlan& plan, const StepLoad&
     bytes += offloaded * MicrobatchesInFlight(schedule, use.stage);
   }
   if (job.workload.optimizer_offload) {
-    const WeightSharding sharding = ShardingOf(plan.parallelism);
+    const bool calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
+    const WeightSharding sharding =
+        ShardingOf(plan.parallelism, calibrated && job.profile->expert_axis_shards_dense_weights);
     const double dense_shards = static_cast<double>(sharding.optimizer_shard_count);
     const double expert_shards = static_cast<double>(sharding.expert_optimizer_shard_count);
     bytes += MatrixStateBytes(job.workload) * (dense / dense_shards + expert / expert_shards) +

@@ -174,9 +174,9 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
 
   const double updated = parameters.dense / static_cast<double>(context.sharding.optimizer_shard_count) +
                          parameters.expert / static_cast<double>(context.sharding.expert_optimizer_shard_count);
-  const double table_state_bytes =
-      (TableStateBytes(workload) - MatrixStateBytes(workload)) * TablesOf(context, stage_index) /
-      static_cast<double>(context.sharding.optimizer_shard_count);
+  const double table_state_bytes = (TableStateBytes(workload) - MatrixStateBytes(workload)) *
+                                   TablesOf(context, stage_index) /
+                                   static_cast<double>(context.sharding.optimizer_shard_count);
   const double update_bytes = UpdateBytes(workload) * updated + 2 * table_state_bytes;
   const double orthogonalise_seconds = OrthogonaliseSeconds(context, stage_index);
   stage.optimizer_lower_seconds = update_bytes / context.rates.hbm_bytes_per_second + orthogonalise_seconds;

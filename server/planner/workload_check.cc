@@ -88,9 +88,9 @@ void CheckOffload(const TrainingJob& job, Checker& checker) {
   const absl::string_view spec = job.slice.accelerator_id.empty() ? "slice.custom" : "slice.override";
   const auto refuse = [&](bool offloads, absl::string_view field) {
     if (!offloads) return;
-    checker.Add(field, "ACCELERATOR_FIGURE_UNKNOWN",
-                absl::StrCat("host offload needs pcie_bytes_per_second, which is not public for this chip; set it in ",
-                             spec));
+    checker.Add(
+        field, "ACCELERATOR_FIGURE_UNKNOWN",
+        absl::StrCat("host offload needs pcie_bytes_per_second, which is not public for this chip; set it in ", spec));
   };
   refuse(workload.optimizer_offload, "workload.optimizer_offload");
   refuse(workload.activation_offload, "workload.activation_offload");
