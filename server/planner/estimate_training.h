@@ -23,6 +23,9 @@ struct TrainingAnswer {
 TrainingAnswer EstimateTraining(const TrainingJob& job, MappingCache& mappings,
                                 const std::function<bool()>& cancelled = nullptr);
 
+// The same without the smallest fix. Requires job.parallelism.
+TrainingAnswer EstimateGivenPlan(const TrainingJob& job, MappingCache& mappings);
+
 }  // namespace sliceplan::planner
 
 #endif  // SLICEPLAN_SERVER_PLANNER_ESTIMATE_TRAINING_H_

@@ -21,6 +21,7 @@ namespace sliceplan::planner {
 inline constexpr int64_t kMaxDegree = int64_t{1} << 20;
 inline constexpr int32_t kMaxVirtualStages = 1024;
 inline constexpr int32_t kMaxMicrobatches = 1 << 20;
+inline constexpr int64_t kMaxAccumulation = int64_t{1} << 20;
 
 struct LegalityOptions {
   bool allow_idle_chips = false;  // fewer chips than the slice has

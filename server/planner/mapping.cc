@@ -237,8 +237,8 @@ std::vector<double> CostsOf(const PlanLaws& laws) {
   std::vector<double> costs;
   // A scatter costs what the gather of the same group costs.
   for (const roofline::CollectiveLaw* law :
-       {&laws.weights_gather, &laws.tensor_gather, &laws.context_gather, &laws.expert_exchange, &laws.pipeline_permute,
-        &laws.dense_gradient_reduce, &laws.expert_gradient_reduce}) {
+       {&laws.weights_gather, &laws.weights_gather_with_expert, &laws.tensor_gather, &laws.context_gather,
+        &laws.expert_exchange, &laws.pipeline_permute, &laws.dense_gradient_reduce, &laws.expert_gradient_reduce}) {
     if (law->slowest_tier != roofline::Tier::kNone) AppendCosts(*law, costs);
   }
   costs.push_back(laws.weights_share_tensor_links ? 1 : 0);

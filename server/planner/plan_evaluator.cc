@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "server/planner/legality.h"
 
 namespace sliceplan::planner {
 namespace {
@@ -75,11 +78,12 @@ const PlanLaws& EvaluatedPlan::laws() const { return mappings->laws[mapping_inde
 const MappedAxes& EvaluatedPlan::mapping() const { return mappings->mappings[mapping_index]; }
 
 void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
+  const TrainingJob& job = JobOf(evaluated.plan);
   const std::vector<PlanLaws>& laws = evaluated.mappings->laws;
   std::array<size_t, kMappingsTimed> best = {0, 0, 0};
   size_t count = 1;
   if (laws.size() > 1) {
-    const Traffic traffic = TrafficOf(job_, evaluated.plan, load_, stages_);
+    const Traffic traffic = TrafficOf(job, evaluated.plan, load_, stages_);
     std::array<double, kMappingsTimed> seconds = {};
     count = 0;
     for (size_t i = 0; i < laws.size(); ++i) {
@@ -98,7 +102,7 @@ void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
     while (count > 1 && seconds[count - 1] > kWorthTiming * seconds[0]) --count;
   }
   for (size_t k = 0; k < count; ++k) {
-    const StepTimes times = TimeStep(job_, evaluated.plan, load_, laws[best[k]], stages_, details_);
+    const StepTimes times = TimeStep(job, evaluated.plan, load_, laws[best[k]], stages_, details_);
     if (k == 0 || times.expected_seconds < evaluated.times.expected_seconds) {
       evaluated.times = times;
       evaluated.mapping_index = best[k];
@@ -106,30 +110,55 @@ void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
   }
 }
 
-bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                              EvaluatedPlan& best) {
+PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings) : job_(job), mappings_(mappings) {
+  if (const auto& format = job.workload.precision.accumulated_gradients) {
+    accumulating_job_ = job;
+    TrainingPrecision& precision = accumulating_job_->workload.precision;
+    if (precision.gradient_reduction == precision.gradients) precision.gradient_reduction = *format;
+    precision.gradients = *format;
+  }
+}
+
+const TrainingJob& PlanEvaluator::JobOf(const StepPlan& plan) const {
+  return plan.gradient_accumulation > 1 && accumulating_job_ ? *accumulating_job_ : job_;
+}
+
+StepPlan PlanEvaluator::PlanOf(Parallelism parallelism, RematPolicy policy, int32_t accumulation) const {
   const bool whole_layer =
       job_.mode == EstimationMode::kCalibrated && job_.profile != nullptr && job_.profile->whole_layer_recompute;
-  EvaluatedPlan candidate = base;
-  StepPlan& plan = candidate.plan;
+  StepPlan plan;
   plan.remat_policy = policy;
   plan.remat = PlanRemat(policy, job_.workload, whole_layer);
   plan.gradient_accumulation = accumulation;
-  const Parallelism& parallelism = plan.parallelism;
-  const bool pipelined = parallelism.Degree(LogicalAxis::kPipeline) > 1;
   plan.microbatch_count = parallelism.microbatch_count;
   if (plan.microbatch_count == 0) {
-    plan.microbatch_count = pipelined ? static_cast<int32_t>(std::min<int64_t>(
-                                            MicrobatchSize(job_.workload, parallelism, accumulation, 1), 1 << 20))
-                                      : 1;
+    const bool pipelined = parallelism.Degree(LogicalAxis::kPipeline) > 1;
+    plan.microbatch_count = pipelined
+                                ? static_cast<int32_t>(std::min<int64_t>(
+                                      MicrobatchSize(job_.workload, parallelism, accumulation, 1), kMaxMicrobatches))
+                                : 1;
   }
-  if (plan.microbatch_count < 1) return false;
-  plan.microbatch_size = MicrobatchSize(job_.workload, parallelism, accumulation, plan.microbatch_count);
-  if (plan.microbatch_size < 1) return false;
+  plan.microbatch_size =
+      plan.microbatch_count < 1 ? 0 : MicrobatchSize(job_.workload, parallelism, accumulation, plan.microbatch_count);
+  plan.parallelism = std::move(parallelism);
+  return plan;
+}
 
-  CountStep(job_, plan, load_);
-  candidate.memory = FullestStageMemory(job_, plan, load_, stages_);
-  candidate.fits = candidate.memory.headroom_bytes >= 0;
+bool PlanEvaluator::Fits(const MemoryUse& memory) const {
+  return static_cast<double>(memory.headroom_bytes) >=
+         job_.min_headroom_ratio * static_cast<double>(memory.capacity_bytes);
+}
+
+bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
+                              EvaluatedPlan& best) {
+  EvaluatedPlan candidate = base;
+  candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
+  if (candidate.plan.microbatch_size < 1) return false;
+
+  const TrainingJob& job = JobOf(candidate.plan);
+  CountStep(job, candidate.plan, load_);
+  candidate.memory = FullestStageMemory(job, candidate.plan, load_, stages_);
+  candidate.fits = Fits(candidate.memory);
   const bool first = best.mappings == nullptr;
   if (!candidate.fits && !first && (best.fits || candidate.memory.headroom_bytes <= best.memory.headroom_bytes)) {
     return false;
@@ -141,6 +170,32 @@ bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const Ev
                        (candidate.fits ? candidate.times.expected_seconds < best.times.expected_seconds : true));
   if (better) best = std::move(candidate);
   return better && best.fits;
+}
+
+MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
+  const TrainingWorkload& workload = job_.workload;
+  int64_t accumulation = workload.gradient_accumulation.value_or(1);
+  if (!workload.gradient_accumulation) {
+    const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
+    while (accumulation <= std::min(sequences, kMaxAccumulation) / 2 && sequences % (accumulation * 2) == 0) {
+      accumulation *= 2;
+    }
+  }
+  SplitStages(*job_.model, parallelism, stages_);
+  const auto memory_of = [&](int64_t rounds) {
+    const StepPlan plan =
+        PlanOf(parallelism, workload.remat_policy.value_or(RematPolicy::kFull), static_cast<int32_t>(rounds));
+    const TrainingJob& job = JobOf(plan);
+    CountStep(job, plan, load_);
+    return FullestStageMemory(job, plan, load_, stages_);
+  };
+  MemoryUse least = memory_of(accumulation);
+  // Accumulated gradients may be wider.
+  if (accumulating_job_ && accumulation > 1) {
+    const MemoryUse at_once = memory_of(1);
+    if (at_once.headroom_bytes > least.headroom_bytes) least = at_once;
+  }
+  return least;
 }
 
 absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings) {
@@ -166,13 +221,14 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
       for (RematPolicy policy : kPoliciesByRecompute) {
         if (!TryPolicy(policy, accumulation, base, best)) continue;
         cheapest_fits = policy == RematPolicy::kNone;
-        break;
+        // Its successor keeps the MLP's matmuls and runs attention again: which is less depends on the sequence.
+        if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
       }
     }
     // More accumulation only pays where it saves recompute or makes the job fit.
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
     if (best.fits && best.plan.gradient_accumulation < accumulation) break;
-    if (accumulation > sequences / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
+    if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
     accumulation *= 2;
   }
   if (best.mappings == nullptr) return absl::InvalidArgumentError("the batch does not divide over the plan");
@@ -181,9 +237,10 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
 }
 
 void PlanEvaluator::Recount(const EvaluatedPlan& evaluated) {
-  SplitStages(*job_.model, evaluated.plan.parallelism, stages_);
-  CountStep(job_, evaluated.plan, load_);
-  TimeStep(job_, evaluated.plan, load_, evaluated.laws(), stages_, details_);
+  const TrainingJob& job = JobOf(evaluated.plan);
+  SplitStages(*job.model, evaluated.plan.parallelism, stages_);
+  CountStep(job, evaluated.plan, load_);
+  TimeStep(job, evaluated.plan, load_, evaluated.laws(), stages_, details_);
 }
 
 }  // namespace sliceplan::planner

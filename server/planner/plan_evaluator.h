@@ -4,6 +4,7 @@
 #define SLICEPLAN_SERVER_PLANNER_PLAN_EVALUATOR_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "server/planner/mapping.h"
@@ -32,13 +33,23 @@ struct EvaluatedPlan {
 // Evaluates plans of one job, which must outlive it. Not thread-safe: holds the working memory of one evaluation.
 class PlanEvaluator {
  public:
-  PlanEvaluator(const TrainingJob& job, MappingCache& mappings) : job_(job), mappings_(mappings) {}
+  PlanEvaluator(const TrainingJob& job, MappingCache& mappings);
 
   // Requires a legal plan. Free choices: the mapping with the shortest step, then the recompute policy and accumulation
   // that give the shortest step of those that fit, simplest first among equals. When nothing fits, the choice with the
   // least shortfall. INVALID_ARGUMENT: the degrees cannot be placed on the slice, or the given mapping is wrong.
   // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
   absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
+
+  // The job as a plan runs it: gradients that are accumulated may have a format of their own.
+  const TrainingJob& JobOf(const StepPlan& plan) const;
+
+  // A plan with these choices. microbatch_size 0: the batch does not divide.
+  StepPlan PlanOf(Parallelism parallelism, RematPolicy policy, int32_t accumulation) const;
+
+  // The memory of a legal plan with the free choices that hold least: full recompute, the most accumulation.
+  MemoryUse LeastMemory(const Parallelism& parallelism);
+  bool Fits(const MemoryUse& memory) const;
 
   // Counts, stages and times of the last evaluated plan once more, for its breakdown.
   void Recount(const EvaluatedPlan& evaluated);
@@ -53,6 +64,7 @@ class PlanEvaluator {
   void ChooseMapping(EvaluatedPlan& evaluated);
 
   const TrainingJob& job_;
+  std::optional<TrainingJob> accumulating_job_;
   MappingCache& mappings_;
   StepLoad load_;
   StageSplit stages_;

@@ -269,7 +269,7 @@ void CountLayer(const TrainingJob& job, const LayerOperations& layer, const Shap
 void CountEdge(const TrainingJob& job, const Shape& shape, EdgeLoad& edge) {
   const transformer::ModelOperations& model = *job.model;
   const double hidden_dim = static_cast<double>(model.hidden_dim);
-  const double vocabulary = std::ceil(static_cast<double>(model.vocab_size) / shape.tensor);
+  const double vocabulary = std::ceil(static_cast<double>(model.head.n) / shape.tensor);
   const double rows = shape.tokens;
   edge = EdgeLoad();
   edge.embedding_parameter_count = static_cast<double>(model.embedding_parameter_count) / shape.tensor;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/planner/legality.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
@@ -18,7 +19,6 @@ using hardware::Violation;
 constexpr int64_t kMaxSequenceLength = int64_t{1} << 30;
 constexpr int64_t kMaxBatch = int64_t{1} << 40;
 constexpr int64_t kMaxTokens = int64_t{1} << 53;  // counted exactly by a double
-constexpr int64_t kMaxAccumulation = int64_t{1} << 20;
 constexpr int64_t kMaxLogitsChunks = int64_t{1} << 20;
 constexpr int64_t kMaxCheckpointsPerLayer = 1024;
 // One failure a second on each chip is already no machine, and keeps every rate finite.

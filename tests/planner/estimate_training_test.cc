@@ -51,6 +51,37 @@ TEST_F(EstimateTrainingTest, WeightTrafficBindsWithoutTensorAndNotWithIt) {
   EXPECT_LT(mixed.step_time.roofline_lower_seconds, fsdp.step_time.roofline_lower_seconds);
 }
 
+// Gradients that are accumulated are wider, whoever chooses the accumulation.
+TEST_F(EstimateTrainingTest, AccumulatedGradientsHaveTheirOwnFormat) {
+  TrainingJob free = BookJob({.fsdp = 8});
+  free.slice = TorusSlice({2, 2, 2});
+  free.slice.accelerator.hbm_bytes = 400'000'000'000;
+  free.workload.remat_policy = RematPolicy::kFull;
+  free.workload.precision.parameters = hardware::DataType::kBf16;
+  free.workload.precision.gradients = hardware::DataType::kBf16;
+  free.workload.precision.accumulated_gradients = hardware::DataType::kFp32;
+  const TrainingEstimate chosen = Estimated(free);
+  ASSERT_GT(chosen.gradient_accumulation, 1);
+  TrainingJob given = free;
+  given.workload.gradient_accumulation = chosen.gradient_accumulation;
+  given.workload.precision.gradients = hardware::DataType::kFp32;
+  given.workload.precision.accumulated_gradients.reset();
+  const TrainingEstimate same = Estimated(given);
+  EXPECT_EQ(chosen.memory.gradients_bytes, same.memory.gradients_bytes);
+  EXPECT_EQ(chosen.memory.used_bytes, same.memory.used_bytes);
+  EXPECT_DOUBLE_EQ(chosen.step_time.expected_seconds, same.step_time.expected_seconds);
+}
+
+// A batch that only whole rounds of accumulation could hold ends at the contract's limit of them.
+TEST_F(EstimateTrainingTest, AccumulationEndsAtItsLimit) {
+  TrainingJob job = BookJob({.fsdp = 8});
+  job.slice = TorusSlice({2, 2, 2});
+  job.workload.global_batch_size = int64_t{1} << 40;
+  const TrainingEstimate estimate = Estimated(job);
+  EXPECT_EQ(estimate.outcome, Outcome::kOutOfMemory);
+  EXPECT_LE(estimate.gradient_accumulation, 1 << 20);
+}
+
 TEST_F(EstimateTrainingTest, AssumedMfuGivesTheBooksDays) {
   TrainingJob job = BookJob({.fsdp = 512, .context = 8, .dcn_data = 2});
   job.assumed_mfu_ratio = 0.4;

@@ -146,8 +146,11 @@ absl::StatusOr<std::string> RenderMaxText(const RenderInput& input) {
             ? absl::StrCat("megablox: false\nsparse_matmul: false\ncapacity_factor: ", facts.capacity_factor, "\n")
             : "megablox: true\nsparse_matmul: true\n");
   }
-  absl::StrAppend(&text, "attention: ", workload.attention_kernel == AttentionKernel::kFlash ? "flash" : "dot_product",
-                  "\n");
+  const bool flash = workload.attention_kernel != AttentionKernel::kMaterialized;
+  absl::StrAppend(&text, "attention: ", flash ? "flash" : "dot_product", "\n");
+  if (workload.attention_kernel == AttentionKernel::kFlashFusedBackward) {
+    absl::StrAppend(&text, "sa_use_fused_bwd_kernel: true\n");
+  }
   if (workload.logits_chunk_count > 1) {
     absl::StrAppend(&text, "num_vocab_tiling: ", workload.logits_chunk_count, "\n");
   }

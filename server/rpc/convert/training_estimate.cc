@@ -95,6 +95,9 @@ void SetTimes(const planner::TrainingEstimate& estimate, v1::TrainingEstimate* p
 void SetWorkload(const planner::TrainingJob& job, const planner::TrainingEstimate& estimate,
                  v1::TrainingWorkload* proto) {
   ToProto(job.workload, proto);
+  if (job.workload.precision.accumulated_gradients.has_value() && estimate.gradient_accumulation > 1) {
+    proto->mutable_precision()->set_gradients(ToProto(kDataTypes, *job.workload.precision.accumulated_gradients));
+  }
   if (job.workload.checkpoints_per_layer == 0) {
     proto->set_remat_policy(ToProto(kRematPolicies, estimate.remat_policy));
   }

@@ -92,6 +92,8 @@ void SetPrecision(const v1::TrainingPrecision& proto, const v1::TrainingWorkload
   const DataType matmul_output = precision.compute == DataType::kFp32 ? DataType::kFp32 : DataType::kBf16;
   precision.gradient_reduction =
       read(proto.gradient_reduction(), "gradient_reduction").value_or(is_tpu ? matmul_output : precision.gradients);
+  const bool open = proto.gradients() == v1::DATA_TYPE_UNSPECIFIED && !job.has_gradient_accumulation();
+  if (open && precision.gradients != DataType::kFp32) precision.accumulated_gradients = DataType::kFp32;
   precision.optimizer_state = read(proto.optimizer_state(), "optimizer_state").value_or(DataType::kFp32);
   const DataType master = read(proto.master_weights(), "master_weights").value_or(DataType::kFp32);
   if (master != precision.parameters) precision.master_weights = master;

@@ -27,7 +27,7 @@ TEST(ChoicesTest, ReadsAnySpelling) {
 
 TEST(ChoicesTest, ListsWhatThereIs) {
   const absl::Status status = ParseChoice(*v1::AttentionKernel_descriptor(), "fast").status();
-  EXPECT_EQ(status.message(), "'fast' is none of flash, materialized; did you mean flash?");
+  EXPECT_EQ(status.message(), "'fast' is none of flash, materialized, flash-fused-backward; did you mean flash?");
   // The value that stands for "not set" is no choice.
   EXPECT_FALSE(ParseChoice(*v1::AttentionKernel_descriptor(), "unspecified").ok());
 }

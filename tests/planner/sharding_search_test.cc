@@ -1,0 +1,504 @@
+#include "server/planner/sharding_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/planner/legality.h"
+#include "server/planner/plan_bound.h"
+#include "server/planner/plan_evaluator.h"
+#include "server/planner/plan_space.h"
+#include "tests/planner/training_fixture.h"
+
+namespace sliceplan::planner {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
+// ---- Brute force: all plans, by nested loops that share nothing with the search ----
+
+std::vector<int32_t> DivisorsOfNumber(int64_t number) {
+  std::vector<int32_t> divisors;
+  for (int32_t d = 1; d <= number; ++d) {
+    if (number % d == 0) divisors.push_back(d);
+  }
+  return divisors;
+}
+
+void ForEachPlan(const TrainingJob& job, const std::function<void(const Parallelism&)>& visit) {
+  const ModelDivisors divisors = DivisorsOf(*job.model);
+  const int64_t chips = job.slice.chip_count;
+  const int64_t slices = job.slice.slice_count;
+  for (int32_t data : DivisorsOfNumber(chips)) {
+    for (int32_t fsdp : DivisorsOfNumber(chips / data)) {
+      for (int32_t tensor : DivisorsOfNumber(chips / data / fsdp)) {
+        for (int32_t context : DivisorsOfNumber(chips / data / fsdp / tensor)) {
+          for (int32_t expert : DivisorsOfNumber(chips / data / fsdp / tensor / context)) {
+            const int32_t pipeline = static_cast<int32_t>(chips / data / fsdp / tensor / context / expert);
+            for (int32_t dcn_data : DivisorsOfNumber(slices)) {
+              for (int32_t dcn_fsdp : DivisorsOfNumber(slices / dcn_data)) {
+                Parallelism plan;
+                plan.ici.degree = {data, fsdp, tensor, context, expert, pipeline};
+                plan.dcn[LogicalAxis::kData] = dcn_data;
+                plan.dcn[LogicalAxis::kFsdp] = dcn_fsdp;
+                plan.dcn[LogicalAxis::kPipeline] = static_cast<int32_t>(slices / dcn_data / dcn_fsdp);
+                const bool replicas = data * dcn_data * expert > 1 || (context > 1 && fsdp * dcn_fsdp == 1);
+                if (replicas) plan.data_zero_stage = ZeroStage::k1;
+                if (plan.Degree(LogicalAxis::kPipeline) == 1) {
+                  if (IsLegal(divisors, job.slice, job.workload, plan, {})) visit(plan);
+                  continue;
+                }
+                const int64_t shards = int64_t{data} * fsdp * expert * dcn_data * dcn_fsdp;
+                for (int32_t size = 1; size <= 8; size *= 2) {
+                  if (job.workload.global_batch_size % (shards * size) != 0) continue;
+                  for (int32_t chunks = 1; chunks <= 16; chunks *= 2) {
+                    plan.microbatch_count = static_cast<int32_t>(job.workload.global_batch_size / shards / size);
+                    plan.virtual_stage_count = chunks;
+                    plan.schedule = chunks > 1 ? PipelineSchedule::kInterleaved1F1B : PipelineSchedule::kOneFOneB;
+                    if (IsLegal(divisors, job.slice, job.workload, plan, {})) visit(plan);
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+struct Instance {
+  transformer::ModelOperations model;
+  roofline::EfficiencyProfile profile = TestProfile();
+  ShardingQuestion question;
+};
+
+template <typename T>
+const T& Pick(std::mt19937& random, const std::vector<T>& choices) {
+  return choices[random() % choices.size()];
+}
+
+void Fill(std::mt19937& random, Instance& instance) {
+  SmallModel small;
+  small.layers = Pick<int32_t>(random, {2, 6, 8, 12});
+  small.query_heads = Pick<int32_t>(random, {8, 12, 16});
+  small.kv_heads = Pick<int32_t>(random, {2, 4});
+  small.head_dim = 128;
+  small.hidden_dim = Pick<int32_t>(random, {1024, 4096, 12288});
+  small.ffn_dim = small.hidden_dim * Pick<int32_t>(random, {2, 4});
+  small.vocab_size = Pick<int32_t>(random, {32000, 128256});
+  if (random() % 3 == 0) {
+    small.experts = Pick<int32_t>(random, {4, 8, 16});
+    small.experts_per_token = 2;
+  }
+  instance.model = Operations(small);
+  ShardingQuestion& question = instance.question;
+  question.model = &instance.model;
+  question.mode = random() % 4 == 0 ? EstimationMode::kRoofline : EstimationMode::kCalibrated;
+  question.objective =
+      Pick<Objective>(random, {Objective::kMinStepTime, Objective::kMinCost, Objective::kMaxThroughputPerChip,
+                               Objective::kMinChips, Objective::kMinTimeToTrain});
+  question.proposal_count = 1 + random() % 3;
+  question.explain_near_misses = false;
+  question.constraints.hbm_headroom_ratio = random() % 4 == 0 ? 0.3 : 0;
+  TrainingWorkload workload;
+  workload.sequence_length = Pick<int32_t>(random, {1024, 8192});
+  workload.global_batch_size = Pick<int64_t>(random, {16, 24, 64});
+  workload.total_tokens = 1'000'000'000;
+  const int candidates = 1 + static_cast<int>(random() % 2);
+  for (int i = 0; i < candidates; ++i) {
+    SearchCandidate candidate;
+    switch (random() % 5) {
+      case 0: candidate.slice = TorusSlice({2, 2, 4}); break;
+      case 1: candidate.slice = TorusSlice({4, 4}); break;
+      case 2: candidate.slice = TorusSlice({2, 4}, 2); break;
+      case 3: candidate.slice = SwitchedSlice(16); break;
+      default: candidate.slice = TorusSlice({2, 2, 3}); break;
+    }
+    // Memory that some plans fit and others do not.
+    candidate.slice.accelerator.hbm_bytes = Pick<int64_t>(random, {8'000'000'000, 30'000'000'000, 96'000'000'000});
+    candidate.slice.accelerator.ici_link_bytes_per_second = Pick<double>(random, {9e10, 5e9});
+    candidate.workload = workload;
+    candidate.profile = &instance.profile;
+    candidate.usd_per_chip_hour = 1 + static_cast<double>(random() % 4);
+    candidate.available_after_seconds = random() % 2 == 0 ? 0 : 3600;
+    question.candidates.push_back(std::move(candidate));
+  }
+}
+
+TrainingJob JobOf(const ShardingQuestion& question, size_t candidate) {
+  const SearchCandidate& where = question.candidates[candidate];
+  TrainingJob job;
+  job.model = question.model;
+  job.slice = where.slice;
+  job.workload = where.workload;
+  job.mode = question.mode;
+  job.profile = where.profile;
+  job.min_headroom_ratio = question.constraints.hbm_headroom_ratio;
+  job.usd_per_chip_hour = where.usd_per_chip_hour;
+  return job;
+}
+
+// What the objective is worth, written out once more.
+double Worth(const ShardingQuestion& question, size_t candidate, double seconds) {
+  const SearchCandidate& where = question.candidates[candidate];
+  const double chips = static_cast<double>(where.slice.TotalChips());
+  const double tokens =
+      static_cast<double>(where.workload.global_batch_size) * static_cast<double>(where.workload.sequence_length);
+  const double run = std::ceil(1e9 / tokens) * seconds;
+  switch (question.objective) {
+    case Objective::kMinStepTime: return seconds;
+    case Objective::kMinCost: return *where.usd_per_chip_hour * chips * run / 3600;
+    case Objective::kMaxThroughputPerChip: return seconds * chips;
+    case Objective::kMinChips: return chips;
+    case Objective::kMinTimeToTrain: return where.available_after_seconds + run;
+  }
+  return 0;
+}
+
+struct Found {
+  double worth = kNone;
+  double seconds = kNone;
+  bool operator<(const Found& other) const { return std::tie(worth, seconds) < std::tie(other.worth, other.seconds); }
+};
+
+// The best plan of each (candidate, degrees), best first.
+std::vector<Found> BruteForce(const ShardingQuestion& question, MappingCache& mappings, int64_t& legal) {
+  std::vector<Found> all;
+  for (size_t i = 0; i < question.candidates.size(); ++i) {
+    const TrainingJob job = JobOf(question, i);
+    PlanEvaluator evaluator(job, mappings);
+    std::vector<std::pair<std::array<int32_t, 2 * kLogicalAxisCount>, Found>> best;
+    ForEachPlan(job, [&](const Parallelism& plan) {
+      ++legal;
+      EvaluatedPlan evaluated;
+      if (!evaluator.Evaluate(plan, evaluated).ok() || !evaluated.fits) return;
+      std::array<int32_t, 2 * kLogicalAxisCount> degrees;
+      std::copy(plan.ici.degree.begin(), plan.ici.degree.end(), degrees.begin());
+      std::copy(plan.dcn.degree.begin(), plan.dcn.degree.end(), degrees.begin() + kLogicalAxisCount);
+      const double seconds = evaluated.times.expected_seconds;
+      const Found found = {Worth(question, i, seconds), seconds};
+      for (auto& [known, theirs] : best) {
+        if (known == degrees) {
+          theirs = std::min(theirs, found);
+          return;
+        }
+      }
+      best.push_back({degrees, found});
+    });
+    for (const auto& [degrees, found] : best) all.push_back(found);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TEST(ShardingSearchTest, FindsWhatBruteForceFinds) {
+  constexpr int kInstances = 500;
+  int with_proposals = 0;
+  int pruned_something = 0;
+  for (int seed = 0; seed < kInstances; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    MappingCache mappings;
+    int64_t legal = 0;
+    const std::vector<Found> expected = BruteForce(instance.question, mappings, legal);
+    const ShardingAnswer answer = ProposeSharding(instance.question, mappings, nullptr);
+    ASSERT_THAT(answer.violations, IsEmpty());
+    ASSERT_EQ(answer.proposals.size(), std::min(expected.size(), instance.question.proposal_count));
+    for (size_t i = 0; i < answer.proposals.size(); ++i) {
+      const Proposal& proposal = answer.proposals[i];
+      const double seconds = proposal.estimate.step_time.expected_seconds;
+      ASSERT_DOUBLE_EQ(Worth(instance.question, proposal.candidate, seconds), expected[i].worth) << i;
+      ASSERT_DOUBLE_EQ(seconds, expected[i].seconds) << i;
+      EXPECT_EQ(proposal.beats_next_because.empty(), i + 1 == answer.proposals.size());
+    }
+    with_proposals += answer.proposals.empty() ? 0 : 1;
+    pruned_something += answer.pruned[static_cast<size_t>(PruneReason::kNetworkFloor)] > 0 ? 1 : 0;
+    // Every plan of a slice that was opened is accounted for.
+    int64_t accounted = answer.evaluated_count;
+    for (size_t reason = 0; reason < answer.pruned.size(); ++reason) {
+      if (reason != static_cast<size_t>(PruneReason::kComputeFloor)) accounted += answer.pruned[reason];
+    }
+    // A slice that is hopelessly small counts as one and is not opened.
+    const int64_t hopeless = accounted - answer.considered_count;
+    EXPECT_GE(hopeless, 0);
+    EXPECT_LE(hopeless, static_cast<int64_t>(instance.question.candidates.size()));
+    EXPECT_LE(answer.considered_count, legal);
+    if (answer.pruned[static_cast<size_t>(PruneReason::kComputeFloor)] + hopeless == 0) {
+      EXPECT_EQ(answer.considered_count, legal);
+    }
+  }
+  // The instances are neither all hopeless nor all trivial.
+  EXPECT_GT(with_proposals, kInstances / 2);
+  EXPECT_GT(pruned_something, kInstances / 2);
+}
+
+// A little recompute may pay because the expected time lets it hide two kinds of traffic at once (docs/training.md).
+constexpr double kHiddenTwice = 0.01;
+
+// What Evaluate chooses by itself is the best of all choices made one by one.
+TEST(ShardingSearchTest, FreeChoicesAreTheBestOfAll) {
+  for (int seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(1000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    const TrainingJob job = JobOf(instance.question, 0);
+    MappingCache mappings;
+    PlanEvaluator free(job, mappings);
+    ForEachPlan(job, [&](const Parallelism& plan) {
+      EvaluatedPlan chosen;
+      if (!free.Evaluate(plan, chosen).ok() || !chosen.fits) return;
+      for (RematPolicy policy : {RematPolicy::kNone, RematPolicy::kMinimalFlash, RematPolicy::kMinimal,
+                                 RematPolicy::kSaveQkvProj, RematPolicy::kFull}) {
+        for (int32_t accumulation : {1, 2, 4}) {
+          TrainingJob fixed = job;
+          fixed.workload.remat_policy = policy;
+          fixed.workload.gradient_accumulation = accumulation;
+          PlanEvaluator evaluator(fixed, mappings);
+          EvaluatedPlan evaluated;
+          if (!evaluator.Evaluate(plan, evaluated).ok() || !evaluated.fits) continue;
+          ASSERT_GE(evaluated.times.expected_seconds, chosen.times.expected_seconds * (1 - kHiddenTwice))
+              << "policy " << static_cast<int>(policy) << " accumulation " << accumulation << " against "
+              << static_cast<int>(chosen.plan.remat_policy) << " and " << chosen.plan.gradient_accumulation;
+        }
+      }
+    });
+  }
+}
+
+TEST(PlanBoundTest, NoPlacementBeatsTheIdealLaws) {
+  for (int seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(2000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    const TrainingJob job = JobOf(instance.question, 0);
+    IdealLaws ideal(job.slice);
+    MappingCache mappings;
+    ForEachPlan(job, [&](const Parallelism& plan) {
+      const absl::StatusOr<PlanLaws> bound = ideal.Of(plan);
+      ASSERT_TRUE(bound.ok()) << bound.status();
+      const auto set = mappings.Find(job.slice, plan);
+      if (!set.ok()) return;
+      for (const PlanLaws& laws : (*set)->laws) {
+        const std::pair<const roofline::CollectiveLaw*, const roofline::CollectiveLaw*> pairs[] = {
+            {&bound->weights_gather, &laws.weights_gather},
+            {&bound->weights_scatter, &laws.weights_scatter},
+            {&bound->tensor_gather, &laws.tensor_gather},
+            {&bound->tensor_scatter, &laws.tensor_scatter},
+            {&bound->context_gather, &laws.context_gather},
+            {&bound->expert_exchange, &laws.expert_exchange},
+            {&bound->pipeline_permute, &laws.pipeline_permute},
+            {&bound->dense_gradient_reduce, &laws.dense_gradient_reduce},
+            {&bound->expert_gradient_reduce, &laws.expert_gradient_reduce},
+        };
+        for (const auto& [least, real] : pairs) {
+          for (double bytes : {1.0, 1e6, 1e9}) {
+            ASSERT_LE(least->Seconds(bytes), real->Seconds(bytes) * (1 + 1e-12));
+            ASSERT_LE(least->dcn_seconds_per_byte, real->dcn_seconds_per_byte * (1 + 1e-12));
+          }
+        }
+      }
+    });
+  }
+}
+
+// ---- One question, in all its parts ----
+
+class OneSliceTest : public ::testing::Test {
+ protected:
+  OneSliceTest() {
+    model_ = Operations(SmallModel{});  // as large as Llama 3 70B
+    question_.model = &model_;
+    Add(TorusSlice({8, 8, 8}), 4);
+  }
+
+  void Add(hardware::Slice slice, double usd_per_chip_hour) {
+    SearchCandidate candidate;
+    candidate.slice = std::move(slice);
+    candidate.workload.sequence_length = 4096;
+    candidate.workload.global_batch_size = 512;
+    candidate.workload.total_tokens = 1'000'000'000'000;
+    candidate.profile = &profile_;
+    candidate.usd_per_chip_hour = usd_per_chip_hour;
+    question_.candidates.push_back(std::move(candidate));
+  }
+
+  ShardingAnswer Ask() { return ProposeSharding(question_, mappings_, nullptr); }
+
+  transformer::ModelOperations model_;
+  const roofline::EfficiencyProfile profile_ = TestProfile();
+  MappingCache mappings_;
+  ShardingQuestion question_;
+};
+
+TEST_F(OneSliceTest, ProposalsAreSingleEstimates) {
+  const ShardingAnswer answer = Ask();
+  ASSERT_THAT(answer.proposals, SizeIs(5));
+  for (const Proposal& proposal : answer.proposals) {
+    TrainingJob job = JobOf(question_, proposal.candidate);
+    job.parallelism = proposal.estimate.parallelism;
+    const TrainingEstimate again = Estimated(job);
+    EXPECT_DOUBLE_EQ(again.step_time.expected_seconds, proposal.estimate.step_time.expected_seconds);
+    EXPECT_EQ(again.memory.used_bytes, proposal.estimate.memory.used_bytes);
+    EXPECT_EQ(again.remat_policy, proposal.estimate.remat_policy);
+  }
+  TrainingJob free = JobOf(question_, 0);
+  EXPECT_DOUBLE_EQ(Estimated(free).step_time.expected_seconds,
+                   answer.proposals.front().estimate.step_time.expected_seconds);
+}
+
+TEST_F(OneSliceTest, TheSameQuestionHasTheSameAnswer) {
+  const ShardingAnswer first = Ask();
+  const ShardingAnswer warm = Ask();
+  MappingCache other;
+  const ShardingAnswer cold = ProposeSharding(question_, other, nullptr);
+  for (const ShardingAnswer* answer : {&warm, &cold}) {
+    EXPECT_EQ(answer->considered_count, first.considered_count);
+    EXPECT_EQ(answer->evaluated_count, first.evaluated_count);
+    EXPECT_EQ(answer->pruned, first.pruned);
+    ASSERT_EQ(answer->proposals.size(), first.proposals.size());
+    for (size_t i = 0; i < first.proposals.size(); ++i) {
+      EXPECT_EQ(answer->proposals[i].estimate.parallelism.ici, first.proposals[i].estimate.parallelism.ici) << i;
+    }
+  }
+}
+
+TEST_F(OneSliceTest, ConstraintsHold) {
+  question_.constraints.fixed_ici[LogicalAxis::kTensor] = 8;
+  question_.constraints.forbidden[static_cast<size_t>(LogicalAxis::kPipeline)] = true;
+  question_.constraints.forbidden[static_cast<size_t>(LogicalAxis::kContext)] = true;
+  question_.constraints.hbm_headroom_ratio = 0.5;
+  const ShardingAnswer answer = Ask();
+  ASSERT_FALSE(answer.proposals.empty());
+  for (const Proposal& proposal : answer.proposals) {
+    const Parallelism& plan = proposal.estimate.parallelism;
+    EXPECT_EQ(plan.ici[LogicalAxis::kTensor], 8);
+    EXPECT_EQ(plan.Degree(LogicalAxis::kPipeline), 1);
+    EXPECT_EQ(plan.Degree(LogicalAxis::kContext), 1);
+    const MemoryUse& memory = proposal.estimate.memory;
+    EXPECT_GE(static_cast<double>(memory.headroom_bytes), 0.5 * static_cast<double>(memory.capacity_bytes));
+  }
+}
+
+TEST_F(OneSliceTest, ImpossibleConstraintsLeaveNothing) {
+  question_.constraints.fixed_ici[LogicalAxis::kTensor] = 7;
+  const ShardingAnswer answer = Ask();
+  EXPECT_THAT(answer.proposals, IsEmpty());
+  EXPECT_EQ(answer.considered_count, 0);
+  EXPECT_TRUE(answer.exhaustive);
+}
+
+TEST_F(OneSliceTest, TooSmallASliceIsANearMiss) {
+  question_.candidates.clear();
+  Add(TorusSlice({2, 2, 2}), 4);
+  const ShardingAnswer answer = Ask();
+  EXPECT_THAT(answer.proposals, IsEmpty());
+  EXPECT_EQ(answer.pruned[static_cast<size_t>(PruneReason::kOutOfMemory)], answer.considered_count);
+  ASSERT_FALSE(answer.near_misses.empty());
+  const NearMiss& nearest = answer.near_misses.front();
+  EXPECT_EQ(nearest.plan.outcome, Outcome::kOutOfMemory);
+  EXPECT_GT(nearest.shortfall_amount, 0);
+  EXPECT_THAT(nearest.shortfall, HasSubstr("too little"));
+  for (const NearMiss& miss : answer.near_misses) EXPECT_GE(miss.shortfall_amount, nearest.shortfall_amount);
+}
+
+TEST_F(OneSliceTest, AMissedDeadlineIsANearMiss) {
+  question_.constraints.deadline_seconds = 3600;
+  const ShardingAnswer answer = Ask();
+  EXPECT_THAT(answer.proposals, IsEmpty());
+  question_.proposal_count = 1;
+  const auto miss = std::find_if(answer.near_misses.begin(), answer.near_misses.end(),
+                                 [](const NearMiss& near) { return near.plan.outcome == Outcome::kMissesDeadline; });
+  ASSERT_NE(miss, answer.near_misses.end());
+  ASSERT_TRUE(miss->plan.end_seconds.has_value());
+  EXPECT_DOUBLE_EQ(miss->shortfall_amount, *miss->plan.end_seconds - 3600);
+  // The fastest plan there is misses it by least.
+  question_.constraints.deadline_seconds.reset();
+  EXPECT_DOUBLE_EQ(miss->plan.expected_seconds, Ask().proposals.front().estimate.step_time.expected_seconds);
+}
+
+TEST_F(OneSliceTest, ABudgetWithoutAPriceCannotBeMet) {
+  question_.constraints.budget_usd = 1e9;
+  question_.candidates.front().usd_per_chip_hour.reset();
+  const ShardingAnswer answer = Ask();
+  EXPECT_THAT(answer.proposals, IsEmpty());
+  EXPECT_EQ(answer.pruned[static_cast<size_t>(PruneReason::kNoPrice)], 1);
+}
+
+TEST_F(OneSliceTest, TheFrontierTradesTimeForMoney) {
+  question_.candidates.clear();
+  Add(TorusSlice({4, 4, 8}), 4);
+  Add(TorusSlice({8, 8, 8}), 4);
+  Add(TorusSlice({8, 8, 8}), 5);    // as fast and dearer: never on it
+  Add(TorusSlice({8, 8, 16}), 40);  // faster and dearer
+  const ShardingAnswer answer = Ask();
+  ASSERT_GE(answer.frontier.size(), 2u);
+  for (size_t i = 1; i < answer.frontier.size(); ++i) {
+    EXPECT_GT(answer.frontier[i].expected_seconds, answer.frontier[i - 1].expected_seconds);
+    EXPECT_LT(*answer.frontier[i].total_usd, *answer.frontier[i - 1].total_usd);
+  }
+  EXPECT_EQ(answer.frontier.front().candidate, 3u);
+  for (const PlanSummary& plan : answer.frontier) EXPECT_NE(plan.candidate, 2u);
+}
+
+TEST_F(OneSliceTest, AnswersWithWhatItHasWhenTimeIsUp) {
+  int calls = 0;
+  const ShardingAnswer cut = ProposeSharding(
+      question_, mappings_, [&] { return ++calls > 30 ? SearchSignal::kAnswerNow : SearchSignal::kGoOn; });
+  const ShardingAnswer whole = Ask();
+  EXPECT_FALSE(cut.exhaustive);
+  EXPECT_GT(cut.optimality_gap_ratio, 0);
+  EXPECT_LE(cut.optimality_gap_ratio, 1);
+  ASSERT_FALSE(whole.proposals.empty());
+  if (!cut.proposals.empty()) {
+    const double best = whole.proposals.front().estimate.step_time.expected_seconds;
+    const double found = cut.proposals.front().estimate.step_time.expected_seconds;
+    EXPECT_GE(best, found * (1 - cut.optimality_gap_ratio) * (1 - 1e-12));
+  }
+}
+
+TEST_F(OneSliceTest, StopsWhenTheCallerLeaves) {
+  const ShardingAnswer answer = ProposeSharding(question_, mappings_, [] { return SearchSignal::kCancel; });
+  EXPECT_TRUE(answer.cancelled);
+  EXPECT_THAT(answer.proposals, IsEmpty());
+}
+
+TEST_F(OneSliceTest, TheBooksOptimaStandBesideTheFirst) {
+  const ShardingAnswer answer = Ask();
+  ASSERT_FALSE(answer.closed_forms.empty());
+  const ClosedFormOptimum& split = answer.closed_forms.front();
+  // X_opt = sqrt((B / F) x (M_X / M_Y) x n), chapter 5, with M_X = 2, M_Y = 1 on three axes.
+  const double tokens = 512.0 * 4096;
+  const double expected = std::sqrt(tokens / 28672 * 2 * 512);
+  EXPECT_DOUBLE_EQ(split.degrees[static_cast<size_t>(LogicalAxis::kFsdp)], expected);
+  EXPECT_DOUBLE_EQ(split.degrees[static_cast<size_t>(LogicalAxis::kTensor)], 512 / expected);
+}
+
+TEST_F(OneSliceTest, IdleChipsMakeOddSlicesUsable) {
+  question_.candidates.clear();
+  Add(TorusSlice({5, 7}), 4);
+  question_.candidates.front().slice.accelerator.hbm_bytes = 400'000'000'000;
+  question_.constraints.forbidden[static_cast<size_t>(LogicalAxis::kPipeline)] = true;
+  EXPECT_THAT(Ask().proposals, IsEmpty());
+  question_.constraints.allow_idle_chips = true;
+  const ShardingAnswer answer = Ask();
+  ASSERT_FALSE(answer.proposals.empty());
+  EXPECT_GT(answer.proposals.front().estimate.idle_chip_count, 0);
+}
+
+}  // namespace
+}  // namespace sliceplan::planner
