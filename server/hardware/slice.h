@@ -35,8 +35,8 @@ struct Slice {
   int32_t host_count = 0;  // of one slice; 0 when unknown
   int32_t chips_per_host = 0;
   std::optional<int64_t> host_memory_bytes;  // of one host
-  bool listed = false;      // the catalog lists it; otherwise it follows from its generation's rule
-  bool schedulable = true;  // sold as one slice
+  bool listed = false;                       // the catalog lists it; otherwise it follows from its generation's rule
+  bool schedulable = true;                   // sold as one slice
 
   int64_t TotalChips() const { return chip_count * slice_count; }
 };

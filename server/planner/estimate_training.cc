@@ -54,7 +54,7 @@ EvaluatedPlan FindPlan(const TrainingJob& job, PlanEvaluator& evaluator, Mapping
   }
   answer.estimate.assumptions.push_back(
       absl::StrCat("parallelism: the fastest of ", CountWords(found.considered_count), " legal plans"));
-  answer.estimate.plans_evaluated = found.evaluated_count;
+  answer.estimate.plans_evaluated = found.considered_count;
   if (!found.proposals.empty()) {
     evaluator.Evaluate(found.proposals.front().estimate.parallelism, best).IgnoreError();
   } else if (!found.near_misses.empty()) {

@@ -30,8 +30,8 @@ double GoodputRatio(double interval_seconds, double write_seconds, double restar
 // Checkpoints come at the interval of `reliability`, absent: at the optimal one, but at least a step and at most the
 // whole job apart. The ratio and the four daily figures describe the same day: ratio x 86,400 + lost +
 // restart + checkpoint seconds = 86,400. Without failures and preemptions the ratio is 1, and no checkpoints are
-// assumed. When next to nothing is left, the job does not finish: wall_seconds is unset and a warning says why. Requires a legal reliability
-// (workload_check.h), step_seconds > 0.
+// assumed. When next to nothing is left, the job does not finish: wall_seconds is unset and a warning says why.
+// Requires a legal reliability (workload_check.h), step_seconds > 0.
 Goodput GoodputOf(const Reliability& reliability, int64_t chip_count, double step_seconds,
                   std::optional<double> time_to_train_seconds, std::vector<std::string>& warnings);
 

@@ -15,55 +15,6 @@ constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
     RematPolicy::kMinimal, RematPolicy::kSaveDotExceptMlp, RematPolicy::kSaveQkvProj,
     RematPolicy::kFull};
 
-// Mappings whose full step time is compared, the best by traffic first.
-constexpr size_t kMappingsTimed = 3;
-// Those with so much more traffic than the best are not timed.
-constexpr double kWorthTiming = 1.25;
-
-// Bytes that every kind of collective moves in one step on the busiest stage; independent of the mapping.
-struct Traffic {
-  double weights = 0;
-  double tensor = 0;
-  double context = 0;
-  double expert = 0;
-  double pipeline = 0;
-  double dense_gradients = 0;
-  double expert_gradients = 0;
-};
-
-Traffic TrafficOf(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const StageSplit& stages) {
-  Traffic traffic;
-  const double microbatches = static_cast<double>(plan.MicrobatchesPerStep());
-  const double reduction_bytes = hardware::BytesPerElement(job.workload.precision.gradient_reduction);
-  const double shards = static_cast<double>(ShardingOf(plan.parallelism).shard_count);
-  const auto counts = stages.OfStage(0);
-  for (size_t kind = 0; kind < counts.size(); ++kind) {
-    const LayerLoad& layer = load.layers[kind];
-    const double count = counts[kind] * microbatches;
-    double weights = 0;
-    for (const GroupLoad& group : layer.groups) weights += group.weight_count + group.expert_weight_count;
-    traffic.weights += 3 * count * load.wide_bytes_per_element * weights;
-    traffic.tensor += 4 * count * layer.tensor_block_count * layer.tensor_bytes;
-    traffic.context += 3 * count * layer.context_bytes;
-    traffic.expert += 4 * count * layer.expert_bytes;
-    traffic.dense_gradients += counts[kind] * reduction_bytes * layer.dense_parameter_count / shards;
-    traffic.expert_gradients += counts[kind] * reduction_bytes * layer.expert_parameter_count / shards;
-  }
-  traffic.pipeline = 2 * microbatches * load.permute_bytes;
-  return traffic;
-}
-
-// Seconds of all traffic laid end to end: what decides which mappings are worth timing.
-double TrafficSeconds(const Traffic& traffic, const PlanLaws& laws) {
-  return traffic.weights * laws.weights_gather.pipelined_seconds_per_byte +
-         traffic.tensor * laws.tensor_gather.pipelined_seconds_per_byte +
-         traffic.context * laws.context_gather.pipelined_seconds_per_byte +
-         traffic.expert * laws.expert_exchange.pipelined_seconds_per_byte +
-         traffic.pipeline * laws.pipeline_permute.pipelined_seconds_per_byte +
-         traffic.dense_gradients * laws.dense_gradient_reduce.pipelined_seconds_per_byte +
-         traffic.expert_gradients * laws.expert_gradient_reduce.pipelined_seconds_per_byte;
-}
-
 }  // namespace
 
 int64_t MicrobatchSize(const TrainingWorkload& workload, const Parallelism& parallelism, int32_t accumulation,
@@ -80,33 +31,11 @@ const MappedAxes& EvaluatedPlan::mapping() const { return mappings->mappings[map
 void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
   const TrainingJob& job = JobOf(evaluated.plan);
   const std::vector<PlanLaws>& laws = evaluated.mappings->laws;
-  std::array<size_t, kMappingsTimed> best = {0, 0, 0};
-  size_t count = 1;
-  if (laws.size() > 1) {
-    const Traffic traffic = TrafficOf(job, evaluated.plan, load_, stages_);
-    std::array<double, kMappingsTimed> seconds = {};
-    count = 0;
-    for (size_t i = 0; i < laws.size(); ++i) {
-      const double candidate = TrafficSeconds(traffic, laws[i]);
-      size_t at = count;
-      while (at > 0 && candidate < seconds[at - 1]) --at;
-      if (at == kMappingsTimed) continue;
-      count = std::min(count + 1, kMappingsTimed);
-      for (size_t k = count - 1; k > at; --k) {
-        seconds[k] = seconds[k - 1];
-        best[k] = best[k - 1];
-      }
-      seconds[at] = candidate;
-      best[at] = i;
-    }
-    while (count > 1 && seconds[count - 1] > kWorthTiming * seconds[0]) --count;
-  }
-  for (size_t k = 0; k < count; ++k) {
-    const StepTimes times = TimeStep(job, evaluated.plan, load_, laws[best[k]], stages_, details_);
-    if (k == 0 || times.expected_seconds < evaluated.times.expected_seconds) {
-      evaluated.times = times;
-      evaluated.mapping_index = best[k];
-    }
+  for (size_t i = 0; i < laws.size(); ++i) {
+    const StepTimes times = TimeStep(job, evaluated.plan, load_, laws[i], stages_, details_);
+    if (i > 0 && times.expected_seconds >= evaluated.times.expected_seconds) continue;
+    evaluated.times = times;
+    evaluated.mapping_index = i;
   }
 }
 
@@ -163,7 +92,8 @@ bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const Ev
   if (!candidate.fits && !first && (best.fits || candidate.memory.headroom_bytes <= best.memory.headroom_bytes)) {
     return false;
   }
-  ChooseMapping(candidate);
+  // Where a plan that does not fit lies is asked once, when nothing fits.
+  if (candidate.fits) ChooseMapping(candidate);
   ++evaluated_count_;
   const bool better = first || (candidate.fits && !best.fits) ||
                       (candidate.fits == best.fits &&
@@ -232,6 +162,10 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
     accumulation *= 2;
   }
   if (best.mappings == nullptr) return absl::InvalidArgumentError("the batch does not divide over the plan");
+  if (!best.fits) {
+    CountStep(JobOf(best.plan), best.plan, load_);
+    ChooseMapping(best);
+  }
   evaluated = std::move(best);
   return absl::OkStatus();
 }

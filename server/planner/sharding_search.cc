@@ -12,54 +12,17 @@
 #include "server/planner/fill_estimate.h"
 #include "server/planner/goodput.h"
 #include "server/planner/legality.h"
-#include "server/planner/optimizer_state.h"
-#include "server/planner/plan_bound.h"
 #include "server/planner/plan_evaluator.h"
 #include "server/planner/plan_space.h"
 #include "server/planner/proposal_words.h"
 #include "server/planner/search_record.h"
+#include "server/planner/search_site.h"
 #include "server/planner/workload_check.h"
-#include "server/transformer/flops.h"
 
 namespace sliceplan::planner {
 namespace {
 
 using hardware::Violation;
-
-// One candidate with everything that is worked out once for it.
-struct Site {
-  Site(const ShardingQuestion& question, size_t index, MappingCache& mappings)
-      : candidate(question.candidates[index]),
-        index(index),
-        job(JobOf(question, candidate)),
-        ideal(job.slice),
-        evaluator(job, mappings) {}
-
-  static TrainingJob JobOf(const ShardingQuestion& question, const SearchCandidate& candidate) {
-    TrainingJob job;
-    job.model = question.model;
-    job.slice = candidate.slice;
-    job.workload = candidate.workload;
-    job.allow_idle_chips = question.constraints.allow_idle_chips;
-    job.allow_padding = question.constraints.allow_padding;
-    job.mode = question.mode;
-    job.profile = candidate.profile;
-    job.usd_per_chip_hour = candidate.usd_per_chip_hour;
-    job.reliability = question.reliability;
-    job.min_headroom_ratio = question.constraints.hbm_headroom_ratio;
-    if (question.constraints.deadline_seconds) {
-      job.deadline_seconds = *question.constraints.deadline_seconds - candidate.available_after_seconds;
-    }
-    job.budget_usd = question.constraints.budget_usd;
-    return job;
-  }
-
-  const SearchCandidate& candidate;
-  const size_t index;
-  const TrainingJob job;
-  IdealLaws ideal;
-  PlanEvaluator evaluator;
-};
 
 class Search {
  public:
@@ -76,13 +39,13 @@ class Search {
     OpenSites();
     if (sites_.empty() && !answer_.violations.empty()) return std::move(answer_);
     answer_.violations.clear();
-    for (const std::unique_ptr<Site>& site : sites_) {
+    for (const std::unique_ptr<SearchSite>& site : sites_) {
       if (stopped_ || !Wanted(*site, floors_[site->index])) {
         Unseen(*site, floors_[site->index]);
         if (!stopped_) Prune(PruneReason::kComputeFloor, 1);
         continue;
       }
-      SearchSite(*site);
+      SearchPlans(*site);
       if (cancelled_) {
         answer_.cancelled = true;
         return std::move(answer_);
@@ -96,10 +59,10 @@ class Search {
   // Candidates that can be asked at all, those that can be best first.
   void OpenSites() {
     floors_.resize(question_.candidates.size());
-    std::unique_ptr<Site> least_hopeless;
+    std::unique_ptr<SearchSite> least_hopeless;
     double least_needed = 0;
     for (size_t i = 0; i < question_.candidates.size(); ++i) {
-      auto site = std::make_unique<Site>(question_, i, mappings_);
+      auto site = std::make_unique<SearchSite>(question_, i, mappings_);
       const TrainingJob& job = site->job;
       const std::optional<int64_t>& most = question_.constraints.max_chip_count;
       if (most && job.slice.TotalChips() > *most) {
@@ -120,7 +83,8 @@ class Search {
         if (answer_.violations.empty()) answer_.violations = std::move(violations);
         continue;
       }
-      const double needed = LeastStateBytes(*site) / static_cast<double>(*job.slice.accelerator.AllocatableBytes());
+      // How often the state of the job fills its chips.
+      const double needed = LeastStateBytes(job) / static_cast<double>(*job.slice.accelerator.AllocatableBytes());
       floors_[i] = FloorSeconds(job);
       if (needed > kHopeless) {
         Prune(PruneReason::kOutOfMemory, 1);
@@ -142,45 +106,12 @@ class Search {
     });
   }
 
-  // A slice whose chips would need this many times their memory for parameters and optimizer state alone is no near
-  // miss.
-  static constexpr double kHopeless = 2;
-
-  // Parameters and optimizer state of one chip with everything sharded over all chips.
-  double LeastStateBytes(const Site& site) {
-    const TrainingWorkload& workload = site.job.workload;
-    StepPlan whole;
-    whole.microbatch_size = workload.global_batch_size;
-    CountStep(site.job, whole, fastest_load_);
-    double parameters = fastest_load_.edge.embedding_parameter_count + fastest_load_.edge.head_parameter_count;
-    for (size_t kind = 0; kind < fastest_load_.layers.size(); ++kind) {
-      const LayerLoad& layer = fastest_load_.layers[kind];
-      parameters += question_.model->layers[kind].count * (layer.dense_parameter_count + layer.expert_parameter_count);
-    }
-    double bytes = hardware::BytesPerElement(workload.precision.parameters);
-    if (!workload.optimizer_offload) {
-      bytes += MomentBytes(workload.optimizer, workload.precision.optimizer_state) + MasterBytes(workload.precision);
-    }
-    return bytes * parameters / static_cast<double>(site.job.slice.TotalChips());
-  }
-
-  // No plan takes less: all matmuls of the model at the chip's rate.
-  static double FloorSeconds(const TrainingJob& job) {
-    const transformer::FlopsPerToken flops =
-        transformer::CountFlops(*job.model, job.workload.sequence_length, job.workload.attention_mask);
-    const double tokens =
-        static_cast<double>(job.workload.global_batch_size) * static_cast<double>(job.workload.sequence_length);
-    const double rate = job.slice.accelerator.MatmulRate(job.workload.precision.compute).value_or(0);
-    return tokens * transformer::kTrainingPasses * flops.forward_matmuls /
-           (static_cast<double>(job.slice.TotalChips()) * rate);
-  }
-
-  bool Wanted(const Site& site, double seconds) const { return record_.Wants(site.index, seconds); }
+  bool Wanted(const SearchSite& site, double seconds) const { return record_.Wants(site.index, seconds); }
 
   void Prune(PruneReason reason, int64_t count) { answer_.pruned[static_cast<size_t>(reason)] += count; }
 
   // A plan, or all plans, of a site that were not looked at and take at least so long.
-  void Unseen(const Site& site, double seconds) {
+  void Unseen(const SearchSite& site, double seconds) {
     if (stopped_) record_.AddUnseen(site.index, seconds);
   }
 
@@ -202,7 +133,7 @@ class Search {
     int64_t split_count = 0;
   };
 
-  void SearchSite(Site& site) {
+  void SearchPlans(SearchSite& site) {
     const std::vector<PlanShape> shapes = ShapesOf(divisors_, site.job.slice, site.job.workload, limits_);
     std::vector<BoundedShape> bounded;
     bounded.reserve(shapes.size());
@@ -230,7 +161,7 @@ class Search {
   }
 
   // False when a network figure is missing.
-  bool BoundShape(Site& site, const PlanShape& shape, BoundedShape& entry) {
+  bool BoundShape(SearchSite& site, const PlanShape& shape, BoundedShape& entry) {
     entry.split_count = SplitCount(shape, limits_);
     answer_.considered_count += entry.split_count;
     StepPlan plan = FastestPlan(site, MostSharded(shape));
@@ -255,7 +186,7 @@ class Search {
   }
 
   // The choices that compute least: nothing recomputed, nothing accumulated.
-  StepPlan FastestPlan(const Site& site, Parallelism parallelism) const {
+  StepPlan FastestPlan(const SearchSite& site, Parallelism parallelism) const {
     const TrainingWorkload& workload = site.job.workload;
     return site.evaluator.PlanOf(std::move(parallelism), workload.remat_policy.value_or(RematPolicy::kNone),
                                  workload.gradient_accumulation.value_or(1));
@@ -266,7 +197,7 @@ class Search {
     double bound_seconds = 0;
   };
 
-  void SearchShape(Site& site, const PlanShape& shape) {
+  void SearchShape(SearchSite& site, const PlanShape& shape) {
     const Parallelism most_sharded = MostSharded(shape);
     if (const MemoryUse least = site.evaluator.LeastMemory(most_sharded); !site.evaluator.Fits(least)) {
       Prune(PruneReason::kOutOfMemory, SplitCount(shape, limits_));
@@ -300,7 +231,7 @@ class Search {
     }
   }
 
-  void EvaluateSplit(Site& site, const BoundedSplit& split) {
+  void EvaluateSplit(SearchSite& site, const BoundedSplit& split) {
     MemoryUse least = site.evaluator.LeastMemory(split.plan);
     if (!site.evaluator.Fits(least)) {
       Prune(PruneReason::kOutOfMemory, 1);
@@ -324,7 +255,7 @@ class Search {
 
   void Finish() {
     for (const FoundPlan& found : record_.best()) {
-      Site& site = SiteOf(found.candidate);
+      SearchSite& site = SiteOf(found.candidate);
       Proposal proposal;
       proposal.candidate = found.candidate;
       std::vector<Violation> none;
@@ -351,7 +282,7 @@ class Search {
   void AddNearMisses() {
     for (const SearchRecord::Miss& miss : record_.NearMisses()) {
       NearMiss near;
-      Site& site = SiteOf(miss.candidate);
+      SearchSite& site = SiteOf(miss.candidate);
       near.shortfall_amount = miss.amount;
       TrainingJob job = site.job;
       job.parallelism = miss.plan;
@@ -369,7 +300,7 @@ class Search {
     }
   }
 
-  Site& SiteOf(size_t candidate) {
+  SearchSite& SiteOf(size_t candidate) {
     return **std::find_if(sites_.begin(), sites_.end(),
                           [candidate](const auto& site) { return site->index == candidate; });
   }
@@ -382,7 +313,7 @@ class Search {
   const PlanLimits limits_;
   const ModelDivisors divisors_;
   SearchRecord record_;
-  std::vector<std::unique_ptr<Site>> sites_;
+  std::vector<std::unique_ptr<SearchSite>> sites_;
   std::vector<double> floors_;  // by candidate
   ShardingAnswer answer_;
   bool stopped_ = false;

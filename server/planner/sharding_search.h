@@ -59,6 +59,9 @@ struct ShardingQuestion {
   bool explain_near_misses = true;
 };
 
+// The job of one candidate, its plan left open.
+TrainingJob JobOf(const ShardingQuestion& question, size_t index);
+
 // One plan in a line.
 struct PlanSummary {
   size_t candidate = 0;

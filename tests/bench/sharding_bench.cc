@@ -158,9 +158,10 @@ void Register() {
     const auto add = [&](const std::string& name, planner::ShardingQuestion question) {
       kept.push_back(std::make_unique<planner::ShardingQuestion>(std::move(question)));
       const planner::ShardingQuestion* const asked = kept.back().get();
-      benchmark::RegisterBenchmark(absl::StrCat(name, warm ? "/warm" : "/cold").c_str(),
-                                   [asked, warm](benchmark::State& state) { Search(state, *asked, warm); })
-          ->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark(absl::StrCat(name, warm ? "/warm" : "/cold").c_str(), [asked, warm](
+                                                                                             benchmark::State& state) {
+        Search(state, *asked, warm);
+      })->Unit(benchmark::kMillisecond);
     };
     for (const Case& one : kCases) {
       planner::ShardingQuestion question = questions.For(one.preset, one.sequence_length, one.batch);

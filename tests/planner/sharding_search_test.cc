@@ -136,19 +136,6 @@ void Fill(std::mt19937& random, Instance& instance) {
   }
 }
 
-TrainingJob JobOf(const ShardingQuestion& question, size_t candidate) {
-  const SearchCandidate& where = question.candidates[candidate];
-  TrainingJob job;
-  job.model = question.model;
-  job.slice = where.slice;
-  job.workload = where.workload;
-  job.mode = question.mode;
-  job.profile = where.profile;
-  job.min_headroom_ratio = question.constraints.hbm_headroom_ratio;
-  job.usd_per_chip_hour = where.usd_per_chip_hour;
-  return job;
-}
-
 // What the objective is worth, written out once more.
 double Worth(const ShardingQuestion& question, size_t candidate, double seconds) {
   const SearchCandidate& where = question.candidates[candidate];
@@ -274,6 +261,32 @@ TEST(ShardingSearchTest, FreeChoicesAreTheBestOfAll) {
               << "policy " << static_cast<int>(policy) << " accumulation " << accumulation << " against "
               << static_cast<int>(chosen.plan.remat_policy) << " and " << chosen.plan.gradient_accumulation;
         }
+      }
+    });
+  }
+}
+
+// Each placement asked for alone is never faster than the one that Evaluate chooses.
+TEST(ShardingSearchTest, ThePlacementIsTheBestOfAll) {
+  for (int seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(3000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    const TrainingJob job = JobOf(instance.question, 0);
+    MappingCache mappings;
+    PlanEvaluator evaluator(job, mappings);
+    ForEachPlan(job, [&](const Parallelism& plan) {
+      EvaluatedPlan chosen;
+      if (!evaluator.Evaluate(plan, chosen).ok() || !chosen.fits) return;
+      const MappingList all = EnumerateMappings(job.slice, plan.ici, plan.dcn, false, kMostMappings);
+      ASSERT_FALSE(all.truncated);
+      for (const MappedAxes& mapped : all.mappings) {
+        Parallelism given = plan;
+        given.mapping = AssignmentsOf(mapped);
+        EvaluatedPlan placed;
+        ASSERT_TRUE(evaluator.Evaluate(given, placed).ok());
+        ASSERT_GE(placed.times.expected_seconds, chosen.times.expected_seconds * (1 - 1e-12));
       }
     });
   }

@@ -33,25 +33,12 @@ void AddWarning(absl::string_view code, absl::string_view sentence, absl::string
 
 // The job that a proposal is the estimate of, as EstimateTraining would have it.
 void SetJob(const SearchQuestion& question, size_t candidate, TrainingQuestion& job_question) {
-  const planner::ShardingQuestion& search = question.search;
-  const planner::SearchCandidate& chosen = search.candidates[candidate];
   job_question.model = question.model;
   job_question.slice = question.candidates[candidate].slice;
   job_question.profile = question.terms[candidate]->profile;
   for (const std::string& note : job_question.slice->notes) job_question.assumptions.Add(note);
   job_question.assumptions.AddNew(question.terms[candidate]->assumptions);
-  planner::TrainingJob& job = job_question.job;
-  job.model = search.model;
-  job.slice = chosen.slice;
-  job.workload = chosen.workload;
-  job.allow_idle_chips = search.constraints.allow_idle_chips;
-  job.allow_padding = search.constraints.allow_padding;
-  job.mode = search.mode;
-  job.profile = chosen.profile;
-  job.usd_per_chip_hour = chosen.usd_per_chip_hour;
-  job.reliability = search.reliability;
-  job.deadline_seconds = search.constraints.deadline_seconds;
-  job.budget_usd = search.constraints.budget_usd;
+  job_question.job = planner::JobOf(question.search, candidate);
 }
 
 planner::SliceNames NamesOf(const Candidate& candidate, const CandidateTerms& terms) {
