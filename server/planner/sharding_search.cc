@@ -280,6 +280,7 @@ class Search {
 
   // A fix takes about a hundred trials: with proposals at hand only the nearest miss gets one.
   void AddNearMisses() {
+    if (stopped_) return;  // the caller waits
     for (const SearchRecord::Miss& miss : record_.NearMisses()) {
       NearMiss near;
       SearchSite& site = SiteOf(miss.candidate);
@@ -290,7 +291,7 @@ class Search {
       if (!site.evaluator.Evaluate(miss.plan, evaluated).ok()) continue;
       near.plan = record_.SummaryOf(miss.candidate, miss.plan, evaluated.times.expected_seconds);
       near.plan.outcome = miss.outcome;
-      if (question_.explain_near_misses && !stopped_) {
+      if (question_.explain_near_misses) {
         const bool with_fix = answer_.near_misses.empty() || answer_.proposals.empty();
         TrainingAnswer explained = with_fix ? EstimateTraining(job, mappings_) : EstimateGivenPlan(job, mappings_);
         near.shortfall = std::move(explained.estimate.shortfall);

@@ -24,7 +24,7 @@ namespace {
 
 // Of the time until the deadline, what a reply takes to be written and sent: a share, but not more than a while.
 constexpr int kReplyShare = 4;
-constexpr absl::Duration kMaxReplyTime = absl::Milliseconds(50);
+constexpr absl::Duration kMaxReplyTime = absl::Milliseconds(250);
 
 // When a search stops and answers with what it has.
 absl::Time EndOfSearch(absl::Time start, std::optional<absl::Duration> limit, absl::Time deadline) {
