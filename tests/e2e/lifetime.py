@@ -128,28 +128,27 @@ class Drain(unittest.TestCase):
     """SIGTERM."""
 
     def watch(self, client):
-        """Statuses of health.Watch: names so far, and an event that is set when NOT_SERVING came. The watch stays open."""
+        """Statuses of health.Watch: names so far, and events of SERVING and NOT_SERVING. The watch stays open."""
         health = wire.module("health.v1.health_pb2")
-        names, not_serving = [], threading.Event()
+        names, serving, not_serving = [], threading.Event(), threading.Event()
 
         def read():
             stream = client.health.Watch(health.HealthCheckRequest(), timeout=wire.CALL_SECONDS)
             try:
                 for reply in stream:
                     names.append(health.HealthCheckResponse.ServingStatus.Name(reply.status))
-                    if names[-1] == "NOT_SERVING":
-                        not_serving.set()
+                    (serving if names[-1] == "SERVING" else not_serving).set()
             except grpc.RpcError as error:
                 names.append(error.code().name)
 
         threading.Thread(target=read, daemon=True).start()
-        return names, not_serving
+        return names, serving, not_serving
 
     def test_calls_are_answered_while_draining(self):
         # A grace that the open watch must not use up.
         with RunningServer("--drain_delay=3s", "--grace=1h") as server, wire.Client(server.address) as client:
-            names, not_serving = self.watch(client)
-            self.assertEqual(client.health_status(), "SERVING")
+            names, serving, not_serving = self.watch(client)
+            self.assertTrue(serving.wait(30))
             server.signal(signal.SIGTERM)
             self.assertTrue(not_serving.wait(30))
             request = training_request(questions.llama_training(questions.FSDP_CONTEXT))
