@@ -1,0 +1,141 @@
+#include "server/planner/serving/pool_system.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sliceplan::planner {
+namespace {
+
+constexpr int64_t kRequests = 10'000;
+// A closed loop is measured over this many requests per user, all users together at most kRequests.
+constexpr int64_t kRequestsPerUser = 10;
+
+Latency LatencyOf(const LatencySummary& summary) {
+  return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
+}
+
+double Lowest(const LatencyLimits& limits) {
+  // A request counts as good when it keeps the strictest limit of its kind.
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const std::optional<double>& limit :
+       {limits.mean_seconds, limits.p50_seconds, limits.p95_seconds, limits.p99_seconds}) {
+    if (limit) lowest = std::min(lowest, *limit);
+  }
+  return lowest;
+}
+
+Station StationOf(const ServingJob& job, const PlannedPool& pool) {
+  Station station;
+  station.replica_count = pool.replica_count;
+  station.timer = &pool.plan->steps();
+  EngineLimits& limits = station.limits;
+  limits.max_batch_size = std::max<int64_t>(1, pool.max_batch_size);
+  limits.kv_block_tokens = job.workload.kv_block_tokens;
+  const int64_t pool_tokens = pool.plan->memory().PoolTokens(FullContext(job.workload));
+  limits.kv_capacity_tokens = pool_tokens > 0 ? std::max(pool_tokens, limits.kv_block_tokens) : int64_t{1} << 53;
+  if (const std::optional<int32_t>& chunk = pool.plan->policy().prefill_chunk_tokens) {
+    limits.policy = BatchPolicy::kChunkedPrefill;
+    // Sequences that write are never held up by the budget.
+    limits.step_token_budget =
+        std::max<int64_t>(*chunk, limits.max_batch_size * pool.plan->tokens_per_sequence() + 1);
+  } else {
+    limits.policy = BatchPolicy::kWholePrefill;
+    limits.step_token_budget = std::max<int64_t>(1, FullContext(job.workload));
+  }
+  return station;
+}
+
+}  // namespace
+
+double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
+  if (pool.max_batch_size < 1) return 0;
+  if (pool.plan->pool().role == PoolRole::kPrefill) return 1 / std::max(pool.plan->PrefillSeconds(1), 1e-12);
+  const double output = job.workload.output.Mean();
+  const bool reads_prompts = pool.plan->pool().role == PoolRole::kBoth;
+  const double prefill = reads_prompts ? pool.plan->PrefillSeconds(1) : 0;
+  const double context = DecodeContext(job.workload);
+  double best = 0;
+  for (int64_t batch = 1;; batch = std::min(batch * 2, pool.max_batch_size)) {
+    const double token = pool.plan->TokenSeconds(batch, context) / static_cast<double>(batch);
+    const double steps = output - (reads_prompts ? 1 : 0);
+    best = std::max(best, 1 / std::max(prefill + steps * token, 1e-12));
+    if (batch == pool.max_batch_size) break;
+  }
+  return best;
+}
+
+CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode) {
+  CacheTransfer transfer;
+  transfer.bytes =
+      prefill.memory().KvBytesPerSequence(static_cast<int64_t>(std::ceil(job.workload.prompt.Mean())));
+  const auto rate = [](const hardware::Slice& slice) -> std::optional<double> {
+    const hardware::AcceleratorSpec& accelerator = slice.accelerator;
+    const bool switched = accelerator.fabric == hardware::FabricKind::kSwitched;
+    const std::optional<double>& one =
+        switched ? accelerator.network_bytes_per_second : accelerator.dcn_bytes_per_second;
+    if (!one) return std::nullopt;
+    return *one * static_cast<double>(slice.chip_count);
+  };
+  const std::optional<double> out = rate(prefill.pool().slice);
+  const std::optional<double> in = rate(decode.pool().slice);
+  transfer.tier = prefill.pool().slice.accelerator.fabric == hardware::FabricKind::kSwitched
+                      ? roofline::Tier::kScaleOut
+                      : roofline::Tier::kDcn;
+  transfer.rate_is_known = out && in;
+  if (transfer.rate_is_known) transfer.seconds = transfer.bytes / std::min(*out, *in);
+  return transfer;
+}
+
+SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
+                        const std::function<bool()>& cancelled) {
+  const ServingWorkload& workload = job.workload;
+  ServingSystem system;
+  system.main = StationOf(job, main);
+  if (prefill != nullptr) {
+    system.prefill = StationOf(job, *prefill);
+    system.transfer_seconds_per_prompt = TransferOf(job, *prefill->plan, *main.plan).seconds;
+  }
+  RequestMix mix;
+  mix.prompt = workload.prompt;
+  mix.output = workload.output;
+  mix.prefix_cache_hit_ratio = workload.prefix_cache_hit_ratio;
+  if (workload.speculation) {
+    mix.draft_tokens = workload.speculation->draft_tokens;
+    mix.acceptance_ratio = workload.speculation->acceptance_ratio;
+  }
+  Load load;
+  ReplayOptions options;
+  options.request_count = kRequests;
+  if (workload.load == LoadKind::kConcurrency) {
+    load.kind = ArrivalKind::kClosedLoop;
+    load.users = std::max<int64_t>(1, std::llround(share * workload.concurrency));
+    options.request_count = std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
+  } else {
+    load.kind = ArrivalKind::kOpenLoop;
+    load.requests_per_second = std::clamp(share * workload.requests_per_second, 1e-9, 1e9);
+    load.arrival_burstiness = workload.arrival_burstiness;
+  }
+  options.limits = {Lowest(job.slo.ttft), Lowest(job.slo.tpot), Lowest(job.slo.end_to_end)};
+  const ReplayResult replayed = Replay(system, mix, load, options, cancelled);
+
+  SystemResult result;
+  result.cancelled = !replayed.is_complete && cancelled != nullptr && cancelled();
+  result.ttft = LatencyOf(replayed.ttft);
+  result.tpot = LatencyOf(replayed.tpot);
+  result.inter_token = LatencyOf(replayed.inter_token);
+  result.end_to_end = LatencyOf(replayed.end_to_end);
+  result.normalized = LatencyOf(replayed.normalized_time_per_output_token);
+  result.requests_per_second = replayed.requests_per_second;
+  result.output_tokens_per_second = replayed.output_tokens_per_second;
+  result.input_tokens_per_second = replayed.input_tokens_per_second;
+  result.goodput_requests_per_second = replayed.goodput_requests_per_second;
+  result.mean_batch_size = replayed.mean_batch_size;
+  result.queueing_share = replayed.queueing_share_of_ttft;
+  result.busy_ratio = replayed.busy_ratio;
+  result.prefill_busy_ratio = replayed.prefill_busy_ratio;
+  result.preemptions = replayed.preemptions;
+  result.unstable = replayed.is_unstable;
+  return result;
+}
+
+}  // namespace sliceplan::planner
