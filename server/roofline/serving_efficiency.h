@@ -18,6 +18,7 @@ struct ServingEfficiency {
   double weights_hbm_ratio = 1;
   double expert_hbm_ratio = 1;
   double unpacked_expert_hbm_ratio = 1;
+  double weight_only_hbm_ratio = 1;  // integer weights that are widened on the way: on top
   double kv_hbm_ratio = 1;
 
   // Shares of the peak that matmuls reach: of decode and of prompts, by the operands' bits on top.
@@ -31,37 +32,46 @@ struct ServingEfficiency {
   // Bytes of the kernels between the matmuls of a prompt, as a multiple of one pass over each tensor. 0 or more.
   double activation_passes = 0;
 
-  // Shares of link rate that collectives reach: of decode (small messages), of prompts, and beyond the scale-up domain.
-  double decode_collective_ratio = 1;
-  double prefill_collective_ratio = 1;
+  // Shares of link rate that collectives reach: all-reduces in rings, in one shot (every chip reads all others: tensor
+  // / 2 times the ring's bytes, no steps), all-to-alls of decode, and what leaves the scale-up domain.
+  double ring_collective_ratio = 1;
+  double one_shot_collective_ratio = 0;  // 0: no such kernel
+  double exchange_collective_ratio = 1;
   double outer_collective_ratio = 1;
-  // What each collective takes at least: an all-reduce per doubling of its group, on top when it leaves the scale-up
-  // domain, an all-to-all.
+  // What each collective takes at least: a ring, any all-reduce per doubling of its group, on top when it leaves the
+  // scale-up domain, an all-to-all.
+  double ring_seconds = 0;
   double reduce_seconds_per_doubling = 0;
   double outer_reduce_seconds = 0;
   double exchange_seconds = 0;
 
   // Launches and host.
   double seconds_per_layer = 0;
-  double latent_layer_ratio = 0;                       // more of it in layers with latent attention; 0 or more
-  double four_bit_attention_seconds_per_layer = 0;     // quantising the inputs of four-bit projections
-  double seconds_per_expert_layer = 0;                 // on top
-  double unpacked_expert_seconds_per_layer = 0;        // on top, four-bit experts without four-bit units
+  double latent_layer_ratio = 0;                    // more of it in layers with latent attention; 0 or more
+  double four_bit_attention_seconds_per_layer = 0;  // quantising the inputs of four-bit projections
+  double seconds_per_expert_layer = 0;              // on top
+  double unpacked_expert_seconds_per_layer = 0;     // on top, four-bit experts without four-bit units
   double seconds_per_step = 0;
-  double seconds_per_sequence = 0;      // resident on a data rank, per step
-  double seconds_per_prompt = 0;        // in a step that also decodes
-  double eager_seconds_per_layer = 0;   // launches of a prompt outside captured graphs, joined as squares
+  double seconds_per_sequence = 0;     // resident on a data rank, per step
+  double seconds_per_prompt = 0;       // in a step that also decodes
+  double eager_seconds_per_layer = 0;  // launches of a prompt outside captured graphs, joined as squares
 
   // Routing is skewed: a batch meets as many experts as one of this share of its tokens at random.
   double expert_choice_ratio = 1;
 
-  // First tokens in a closed loop: fixed part, steps that a prompt waits for, its own prefill, share of requests that
-  // start in a burst, and all of it for latent attention. Ratios above 1 are allowed.
+  // Taking a request in and sending its first token out.
+  double request_seconds = 0;
+  // First tokens in a closed loop, in its place: fixed part, steps that a prompt waits for, its own prefill, share of
+  // requests that start in a burst, and all of it for latent attention. Ratios above 1 are allowed.
   double first_token_seconds = 0;
   double first_token_steps = 0;
   double prefill_wait_ratio = 1;
   double burst_share = 0;
   double latent_prefill_ratio = 1;
+  // true: prompts are read in steps of their own, which pause decodes; each delays them by this share of its time,
+  // which may be above 1.
+  bool separate_prefill = false;
+  double interference_ratio = 1;
 
   // What the runtime does where the request leaves it open.
   double prefill_chunk_tokens = 0;  // 0: whole prompts
@@ -70,7 +80,7 @@ struct ServingEfficiency {
   bool copies_kv_heads = false;          // tensor beyond the KV heads: copies, not a split of the batch
   bool keeps_windowed_kv = false;        // all layers paged alike
   bool quantizes_head = true;            // false: embedding and output head stay in 16 bits
-  double cache_output_share = 1;         // of its output that a resident sequence holds on average when the pool is full
+  double cache_output_share = 1;  // of its output that a resident sequence holds on average when the pool is full
 
   // Memory beside weights, cache and activations, bytes per chip.
   double reserved_bytes = 0;

@@ -196,9 +196,8 @@ double ServedWeightBytes(const Architecture& architecture, const WeightMatmul& m
   }
   const auto stored_bytes = static_cast<double>(
       QuantizedBytes(quantization.FormatOf(matmul.weight_class), matmul.n, matmul.k, Copies(matmul)).bytes);
-  const auto wide_layers = std::count_if(positions.begin(), positions.end(), [&](int32_t layer) {
-    return IsException(quantization, matmul, layer);
-  });
+  const auto wide_layers = std::count_if(positions.begin(), positions.end(),
+                                         [&](int32_t layer) { return IsException(quantization, matmul, layer); });
   if (wide_layers == 0) return stored_bytes;
   const double wide_share = static_cast<double>(wide_layers) / static_cast<double>(positions.size());
   return stored_bytes + wide_share * (wide_bytes - stored_bytes);

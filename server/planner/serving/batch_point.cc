@@ -6,7 +6,7 @@
 namespace sliceplan::planner {
 namespace {
 
-bool Within(double seconds, const LatencyLimits& limits) {
+bool Within(double seconds, const LatencyTargets& limits) {
   for (const std::optional<double>& limit :
        {limits.mean_seconds, limits.p50_seconds, limits.p95_seconds, limits.p99_seconds}) {
     if (limit && seconds > *limit) return false;
@@ -16,9 +16,7 @@ bool Within(double seconds, const LatencyLimits& limits) {
 
 }  // namespace
 
-double DecodeContext(const ServingWorkload& workload) {
-  return workload.prompt.Mean() + workload.output.Mean() / 2;
-}
+double DecodeContext(const ServingWorkload& workload) { return workload.prompt.Mean() + workload.output.Mean() / 2; }
 
 int64_t FullContext(const ServingWorkload& workload) {
   return static_cast<int64_t>(std::ceil(workload.prompt.Mean() + workload.output.Mean()));
@@ -31,7 +29,7 @@ BatchPoint PointOf(const ServingJob& job, const ReplicaPlan& plan, int64_t batch
   point.batch_size = batch_size;
   point.tpot_seconds = plan.TokenSeconds(batch_size, DecodeContext(job.workload));
   const bool reads_prompts = plan.pool().role != PoolRole::kDecode;
-  if (reads_prompts) point.ttft_seconds = plan.PrefillSeconds(batch_size);
+  if (reads_prompts) point.ttft_seconds = plan.PrefillSeconds(batch_size) + plan.RequestSeconds();
   // The first token comes with the prompt.
   const double decode_seconds = (output - (reads_prompts ? 1 : 0)) * point.tpot_seconds;
   point.end_to_end_seconds = point.ttft_seconds + decode_seconds;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/planner/serving/batch_point.h"
+#include "server/planner/serving/closed_loop.h"
 #include "server/planner/serving/frontier.h"
 #include "server/planner/serving/plan_choice.h"
 #include "server/planner/serving/pool_system.h"
@@ -45,7 +46,7 @@ class Estimator {
     FillMoney();
     FillFrontier();
     JudgeTargets(job_, main().max_batch_size, Floor(), answer_.estimate);
-    if (job_.workload.load == LoadKind::kRate) CountReplicas();
+    if (job_.workload.load == ServingLoadKind::kRate) CountReplicas();
     AddServingAdvice(job_, *main().plan, main().max_batch_size, mappings_, answer_.estimate);
     return std::move(answer_);
   }
@@ -89,8 +90,8 @@ class Estimator {
         std::vector<std::string> notes;
         std::vector<hardware::Violation> none;
         CheckServingPlan(job_, pool, planned.plan->parallelism(), prefix, none, notes, &filled.paddings);
-        estimate().assumptions.push_back(absl::StrCat(prefix, "parallelism: the best of ",
-                                                      CountWords(choice.considered_count), " ways to spread a replica"));
+        estimate().assumptions.push_back(absl::StrCat(
+            prefix, "parallelism: the best of ", CountWords(choice.considered_count), " ways to spread a replica"));
         for (ServingPoint& point : choice.frontier) frontier_.push_back(std::move(point));
       }
       filled.parallelism = planned.plan->parallelism();
@@ -120,14 +121,16 @@ class Estimator {
     const int32_t limit = job_.model.architecture->max_position_count;
     if (limit > 0 && FullContext(job_.workload) > limit) {
       estimate().warnings.push_back(absl::StrCat("Prompt and output together are ",
-                                                 CountWords(FullContext(job_.workload)), " tokens; the model's config "
-                                                 "allows ", CountWords(limit), "."));
+                                                 CountWords(FullContext(job_.workload)),
+                                                 " tokens; the model's config "
+                                                 "allows ",
+                                                 CountWords(limit), "."));
     }
   }
 
   // False: the load does not fit.
   bool FillMemory() {
-    const int64_t asked = job_.workload.load == LoadKind::kBatch ? job_.workload.batch_size : 1;
+    const int64_t asked = job_.workload.load == ServingLoadKind::kBatch ? job_.workload.batch_size : 1;
     for (size_t i = 0; i < pools_.size(); ++i) {
       const bool decodes = job_.pools[i].role != PoolRole::kPrefill;
       estimate().pools[i].memory = pools_[i].plan->memory().Of(decodes ? asked : 1, FullContext(job_.workload));
@@ -146,15 +149,15 @@ class Estimator {
 
   void RunLoad() {
     switch (job_.workload.load) {
-      case LoadKind::kLargestBatch: {
+      case ServingLoadKind::kLargestBatch: {
         const int64_t most = main().max_batch_size;
         const int64_t within = job_.slo.Any() ? LargestBatchWithin(job_, *main().plan, most) : most;
         RunBatch(std::max<int64_t>(1, within));
         break;
       }
-      case LoadKind::kBatch: RunBatch(job_.workload.batch_size); break;
-      case LoadKind::kConcurrency:
-      case LoadKind::kRate: RunSystem(); break;
+      case ServingLoadKind::kBatch: RunBatch(job_.workload.batch_size); break;
+      case ServingLoadKind::kConcurrency:
+      case ServingLoadKind::kRate: RunSystem(); break;
     }
   }
 
@@ -226,7 +229,7 @@ class Estimator {
     ServingThroughput& throughput = estimate().throughput;
     const double saturation = Saturation();
     throughput.saturation_requests_per_second = saturation;
-    if (job_.workload.load == LoadKind::kRate && job_.workload.requests_per_second > saturation) {
+    if (job_.workload.load == ServingLoadKind::kRate && job_.workload.requests_per_second > saturation) {
       estimate().batch_size = static_cast<int32_t>(main().max_batch_size);
       SetThroughput(saturation);
       SetUnstable(job_, saturation, estimate());
@@ -240,11 +243,12 @@ class Estimator {
       const double own = SustainedRate(job_, pool) * static_cast<double>(pool.replica_count);
       const double share = DecodeShare(own);
       if (share <= 0) continue;
-      const SystemResult result = ReplayLoad(job_, pool, prefill(), share, cancelled_);
+      SystemResult result = ReplayLoad(job_, pool, prefill(), share, cancelled_);
       if (result.cancelled) {
         answer_.cancelled = true;
         return;
       }
+      if (job_.mode == EstimationMode::kCalibrated) Calibrate(pool, share, result);
       AddWeighted(result, share, all);
       estimate().pools[i].busy_ratio = result.busy_ratio;
       if (prefill_) estimate().pools[*prefill_].busy_ratio = result.prefill_busy_ratio;
@@ -275,6 +279,39 @@ class Estimator {
       estimate().warnings.push_back(absl::StrCat("The cache runs full: ", CountWords(all.preemptions),
                                                  " times in the replay a sequence was thrown out and computed again."));
     }
+  }
+
+  // Means as measured runs have them; the replay gives the spread around them.
+  void Calibrate(const PlannedPool& pool, double share, SystemResult& result) const {
+    const auto scale = [](double mean, Latency& latency) {
+      if (latency.mean_seconds <= 0) return;
+      const double ratio = mean / latency.mean_seconds;
+      latency.mean_seconds *= ratio;
+      latency.p50_seconds *= ratio;
+      latency.p95_seconds *= ratio;
+      latency.p99_seconds *= ratio;
+    };
+    if (job_.workload.load == ServingLoadKind::kRate || prefill_) {
+      // Taking a request in and sending its first token out.
+      const double fixed = pool.plan->pool().efficiency->request_seconds;
+      for (Latency* latency : {&result.ttft, &result.end_to_end}) {
+        scale(latency->mean_seconds + fixed, *latency);
+      }
+      return;
+    }
+    const double count = static_cast<double>(pool.replica_count);
+    const double users = std::max(1.0, share * job_.workload.concurrency / count);
+    const ClosedLoop loop = ClosedLoopOf(job_, *pool.plan, users, pool.max_batch_size);
+    const double output = job_.workload.output.Mean();
+    scale(loop.ttft_seconds, result.ttft);
+    scale(loop.tpot_seconds, result.tpot);
+    scale(loop.tpot_seconds, result.inter_token);
+    scale(loop.ttft_seconds + (output - 1) * loop.tpot_seconds, result.end_to_end);
+    scale((loop.ttft_seconds + (output - 1) * loop.tpot_seconds) / output, result.normalized);
+    result.requests_per_second = count * loop.requests_per_second;
+    result.output_tokens_per_second = result.requests_per_second * output;
+    result.input_tokens_per_second = result.requests_per_second * job_.workload.prompt.Mean();
+    result.mean_batch_size = loop.batch_size;
   }
 
   double DecodeShare(double own) const {
@@ -309,8 +346,7 @@ class Estimator {
   void FillPasses() { FillPassesAt(estimate().batch_size); }
   void FillPassesAt(int64_t batch_size) {
     const ReplicaPlan& decode = *main().plan;
-    estimate().decode =
-        decode.timer().Decode(batch_size, DecodeContext(job_.workload), decode.tokens_per_sequence());
+    estimate().decode = decode.timer().Decode(batch_size, DecodeContext(job_.workload), decode.tokens_per_sequence());
     const ReplicaPlan& reader = prefill_ ? *prefill()->plan : decode;
     const double prompt = job_.workload.prompt.Mean();
     estimate().prefill = reader.timer().Prefill(1, prompt, prompt * job_.workload.prefix_cache_hit_ratio,
@@ -341,8 +377,7 @@ class Estimator {
     if (usd_per_hour) {
       BilledTokens tokens;
       tokens.output_tokens_per_second = throughput.output_tokens_per_second;
-      tokens.cached_tokens_per_second =
-          throughput.input_tokens_per_second * job_.workload.prefix_cache_hit_ratio;
+      tokens.cached_tokens_per_second = throughput.input_tokens_per_second * job_.workload.prefix_cache_hit_ratio;
       tokens.input_tokens_per_second = throughput.input_tokens_per_second - tokens.cached_tokens_per_second;
       tokens.prefill_share = PrefillShare(*usd_per_hour);
       ServingCost cost = CostOf(job_.cost_split, *usd_per_hour, tokens);
@@ -360,8 +395,7 @@ class Estimator {
     }
     constexpr double kTokensPerMillion = 1e6;
     constexpr double kJoulesPerKilowattHour = 3.6e6;
-    estimate().kilowatt_hours_per_million_output_tokens =
-        watts / output * kTokensPerMillion / kJoulesPerKilowattHour;
+    estimate().kilowatt_hours_per_million_output_tokens = watts / output * kTokensPerMillion / kJoulesPerKilowattHour;
   }
 
   // By time where one pool does both; by their bills where two share the work.
@@ -375,8 +409,8 @@ class Estimator {
     const double output = job_.workload.output.Mean();
     const double batch = std::max(1, answer_.estimate.batch_size);
     const double prefill = main().plan->PrefillSeconds(1);
-    const double decode = (output - 1) * main().plan->TokenSeconds(answer_.estimate.batch_size,
-                                                                   DecodeContext(job_.workload)) / batch;
+    const double decode =
+        (output - 1) * main().plan->TokenSeconds(answer_.estimate.batch_size, DecodeContext(job_.workload)) / batch;
     return prefill + decode > 0 ? prefill / (prefill + decode) : 0;
   }
 
@@ -408,8 +442,8 @@ class Estimator {
     if (least > static_cast<double>(kMostReplicas)) return;
     int64_t low = std::max<int64_t>(1, static_cast<int64_t>(least));
     if (!job_.slo.Any()) {
-      estimate().assumptions.push_back(absl::StrCat("replica_count: none busier than ",
-                                                    PercentWords(kTargetUtilization), " of what it sustains"));
+      estimate().assumptions.push_back(
+          absl::StrCat("replica_count: none busier than ", PercentWords(kTargetUtilization), " of what it sustains"));
       estimate().replica_count = static_cast<int32_t>(low);
       return;
     }

@@ -11,7 +11,7 @@
 namespace sliceplan::planner {
 namespace {
 
-bool Keeps(double seconds, const LatencyLimits& limits) {
+bool Keeps(double seconds, const LatencyTargets& limits) {
   return seconds <= std::min({limits.mean_seconds.value_or(seconds), limits.p50_seconds.value_or(seconds),
                               limits.p95_seconds.value_or(seconds), limits.p99_seconds.value_or(seconds)});
 }
@@ -54,8 +54,7 @@ std::vector<ServingPoint> ParetoOf(std::vector<ServingPoint> points) {
                    [&](const ServingPoint& a, const ServingPoint& b) { return key(a) < key(b); });
   std::vector<ServingPoint> front;
   for (ServingPoint& point : points) {
-    if (!front.empty() &&
-        point.output_tokens_per_second_per_chip <= front.back().output_tokens_per_second_per_chip) {
+    if (!front.empty() && point.output_tokens_per_second_per_chip <= front.back().output_tokens_per_second_per_chip) {
       continue;
     }
     front.push_back(std::move(point));

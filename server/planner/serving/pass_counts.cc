@@ -48,8 +48,8 @@ void ForLayerTraffic(const ReplicaLoad& load, const PassLayer& layer, const Plan
   }
   const PassAttention& attention = layer.attention;
   if (attention.exchange_bytes_per_token > 0 && load.tensor > 1) {
-    const double bytes = attention.exchange_bytes_per_token / kThereAndBack *
-                         ExchangeShare(laws.tensor_gather, load.tensor);
+    const double bytes =
+        attention.exchange_bytes_per_token / kThereAndBack * ExchangeShare(laws.tensor_gather, load.tensor);
     for (int i = 0; i < kThereAndBack; ++i) visit(LogicalAxis::kTensor, laws.tensor_gather, bytes, 1.0);
   }
   if (attention.context_bytes_per_token > 0) {
@@ -73,8 +73,7 @@ AttentionWork PrefillAttention(const ReplicaLoad& load, const PassAttention& att
                                double prior) {
   const double tokens = KeysPerPrompt(load, counts);
   const double pairs = counts.prefill_sequences * KeysSeenByPrompt(attention, prior, tokens);
-  const double all_pairs =
-      PromptTokens(load, counts) * (prior + tokens / 2) / std::max(1.0, attention.compression);
+  const double all_pairs = PromptTokens(load, counts) * (prior + tokens / 2) / std::max(1.0, attention.compression);
   return {pairs * attention.prefill_flops_per_key + all_pairs * attention.indexer_flops_per_key +
               counts.prefill_rows * attention.scan_flops_per_token,
           // Keys of earlier chunks are read once per chunk, those of this one written.
@@ -92,8 +91,7 @@ double PassBounds::NetworkSeconds() const {
 
 PassRates PassRatesOf(const hardware::AcceleratorSpec& accelerator) {
   // Unknown figures are refused before (serving_limits.h).
-  return {accelerator.hbm_bytes_per_second.value_or(1),
-          accelerator.MatmulRate(hardware::DataType::kBf16).value_or(1)};
+  return {accelerator.hbm_bytes_per_second.value_or(1), accelerator.MatmulRate(hardware::DataType::kBf16).value_or(1)};
 }
 
 PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double expert_choice_ratio,
@@ -126,6 +124,7 @@ PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double exper
       counts.prefill_seconds[c] += layer.count * counts.prefill_rows * layer.seconds_per_token[c];
     }
     counts.dense_weight_bytes += layer.count * layer.dense_weight_bytes;
+    counts.widened_weight_bytes += layer.count * layer.widened_weight_bytes;
     counts.activation_bytes += layer.count * rows * layer.activation_bytes_per_token;
     counts.kernel_bytes += layer.count * counts.prefill_rows * layer.kernel_bytes_per_token;
     if (layer.has_experts) {
@@ -148,13 +147,13 @@ PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double exper
     if (!attention.present) continue;
     const double entries = attention.compression > 0 ? context / attention.compression : context;
     const double keys = KeysSeen(attention, context);
-    counts.kv_bytes += layer.count * counts.decode_sequences *
-                       (keys * attention.kv_bytes_per_key + entries * attention.indexer_bytes_per_key +
-                        attention.state_bytes);
-    counts.decode_attention_flops +=
-        layer.count * counts.decode_sequences * static_cast<double>(shape.tokens_per_sequence) *
-        (keys * attention.decode_flops_per_key + entries * attention.indexer_flops_per_key +
-         attention.scan_flops_per_token);
+    counts.kv_bytes +=
+        layer.count * counts.decode_sequences *
+        (keys * attention.kv_bytes_per_key + entries * attention.indexer_bytes_per_key + attention.state_bytes);
+    counts.decode_attention_flops += layer.count * counts.decode_sequences *
+                                     static_cast<double>(shape.tokens_per_sequence) *
+                                     (keys * attention.decode_flops_per_key +
+                                      entries * attention.indexer_flops_per_key + attention.scan_flops_per_token);
     if (counts.prefill_rows > 0) {
       const AttentionWork work = PrefillAttention(load, attention, counts, shape.prefill_context_tokens);
       counts.prefill_attention_flops += layer.count * work.flops;
@@ -171,8 +170,7 @@ PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double exper
                              rows * load.embedding_bytes_per_token;
   if (load.pipeline > 1) {
     PassTraffic& traffic = counts.traffic[static_cast<size_t>(LogicalAxis::kPipeline)];
-    const double seconds =
-        (load.pipeline - 1) * laws.pipeline_permute.BandwidthSeconds(load.permute_bytes_per_token);
+    const double seconds = (load.pipeline - 1) * laws.pipeline_permute.BandwidthSeconds(load.permute_bytes_per_token);
     traffic.decode_seconds += counts.decode_rows * seconds;
     traffic.prefill_seconds += counts.prefill_rows * seconds;
     traffic.count += load.pipeline - 1;
@@ -195,8 +193,9 @@ PassBounds BoundPass(const ReplicaLoad& load, const PlanLaws& laws, const PassRa
     // Experts are met as often as CountPass says.
     double touched = 0;
     if (layer.has_experts) {
-      const double all_tokens = static_cast<double>(shape.decode_sequences * shape.tokens_per_sequence) +
-                                static_cast<double>(shape.prefill_tokens);
+      const double all_tokens =
+          static_cast<double>(shape.decode_sequences) * static_cast<double>(shape.tokens_per_sequence) +
+          static_cast<double>(shape.prefill_tokens);
       touched = layer.experts_on_chip *
                 (1 - std::pow(1 - layer.choice_ratio, std::max(1.0, std::min(rows * load.expert_ranks, all_tokens))));
     }
@@ -223,8 +222,7 @@ PassBounds BoundPass(const ReplicaLoad& load, const PlanLaws& laws, const PassRa
       sampled_rows * Sum(load.head.seconds_per_row),
       (load.head.weight_bytes + sampled_rows * load.head.activation_bytes_per_row) / rates.hbm_bytes_per_second);
   if (load.pipeline > 1) {
-    const double seconds =
-        (load.pipeline - 1) * laws.pipeline_permute.Seconds(rows * load.permute_bytes_per_token);
+    const double seconds = (load.pipeline - 1) * laws.pipeline_permute.Seconds(rows * load.permute_bytes_per_token);
     bounds.network_seconds[static_cast<size_t>(LogicalAxis::kPipeline)] += seconds;
     bounds.lower_seconds += seconds;
   }

@@ -26,12 +26,13 @@ struct PassCounts {
   double resident_sequences = 0;  // on the data rank, all microbatches
   double prefill_rows = 0;
   double prefill_sequences = 0;
-  double dense_weight_bytes = 0;  // head included
+  double dense_weight_bytes = 0;    // head included
+  double widened_weight_bytes = 0;  // the part of it in integers that are multiplied in 16 bits
   double expert_weight_bytes = 0;
   double unpacked_expert_weight_bytes = 0;  // the part of four-bit experts that are unpacked
   double kv_bytes = 0;
-  double activation_bytes = 0;  // operands of matmuls and elementwise work, each once
-  double kernel_bytes = 0;      // of prompts, between the matmuls
+  double activation_bytes = 0;       // operands of matmuls and elementwise work, each once
+  double kernel_bytes = 0;           // of prompts, between the matmuls
   ClassSeconds decode_seconds = {};  // matmuls with weights
   ClassSeconds prefill_seconds = {};
   double decode_attention_flops = 0;

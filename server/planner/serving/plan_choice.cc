@@ -68,7 +68,7 @@ Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& p
   Rank rank;
   rank.axes = AxisCount(plan.parallelism());
   rank.tensor_complement = -plan.parallelism().Degree(LogicalAxis::kTensor);
-  const int64_t asked = job.workload.load == LoadKind::kBatch ? job.workload.batch_size : 1;
+  const int64_t asked = job.workload.load == ServingLoadKind::kBatch ? job.workload.batch_size : 1;
   rank.misses_memory = max_batch < asked;
   if (rank.misses_memory) {
     rank.cost = -static_cast<double>(plan.memory().Of(asked, FullContext(job.workload)).headroom_bytes);
@@ -76,27 +76,27 @@ Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& p
   }
   const PlannedPool planned{&plan, pool.replica_count, max_batch};
   switch (job.workload.load) {
-    case LoadKind::kLargestBatch: {
+    case ServingLoadKind::kLargestBatch: {
       const int64_t within = job.slo.Any() ? LargestBatchWithin(job, plan, max_batch) : max_batch;
       const BatchPoint point = PointOf(job, plan, std::max<int64_t>(1, within));
       rank.misses_targets = within < 1;
       rank.cost = within < 1 ? point.tpot_seconds : -point.output_tokens_per_second;
       break;
     }
-    case LoadKind::kBatch: {
+    case ServingLoadKind::kBatch: {
       const BatchPoint point = PointOf(job, plan, asked);
       rank.misses_targets = !Meets(point, job.slo);
       rank.cost = point.end_to_end_seconds;
       break;
     }
-    case LoadKind::kConcurrency: {
+    case ServingLoadKind::kConcurrency: {
       const int64_t users = std::max<int64_t>(1, job.workload.concurrency / std::max(1, pool.replica_count));
       const BatchPoint point = PointOf(job, plan, std::min(users, max_batch));
       rank.misses_targets = !Meets(point, job.slo);
       rank.cost = -point.requests_per_second;
       break;
     }
-    case LoadKind::kRate: {
+    case ServingLoadKind::kRate: {
       const double rate = job.workload.requests_per_second / pool.replica_count;
       const double sustained = SustainedRate(job, planned);
       rank.misses_targets = rate >= sustained;

@@ -14,7 +14,7 @@ Latency LatencyOf(const LatencySummary& summary) {
   return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
 }
 
-double Lowest(const LatencyLimits& limits) {
+double Lowest(const LatencyTargets& limits) {
   // A request counts as good when it keeps the strictest limit of its kind.
   double lowest = std::numeric_limits<double>::infinity();
   for (const std::optional<double>& limit :
@@ -33,11 +33,12 @@ Station StationOf(const ServingJob& job, const PlannedPool& pool) {
   limits.kv_block_tokens = job.workload.kv_block_tokens;
   const int64_t pool_tokens = pool.plan->memory().PoolTokens(FullContext(job.workload));
   limits.kv_capacity_tokens = pool_tokens > 0 ? std::max(pool_tokens, limits.kv_block_tokens) : int64_t{1} << 53;
-  if (const std::optional<int32_t>& chunk = pool.plan->policy().prefill_chunk_tokens) {
+  const bool separate = pool.plan->pool().efficiency != nullptr && pool.plan->pool().efficiency->separate_prefill;
+  const std::optional<int32_t>& chunk = pool.plan->policy().prefill_chunk_tokens;
+  if (chunk && !separate) {
     limits.policy = BatchPolicy::kChunkedPrefill;
     // Sequences that write are never held up by the budget.
-    limits.step_token_budget =
-        std::max<int64_t>(*chunk, limits.max_batch_size * pool.plan->tokens_per_sequence() + 1);
+    limits.step_token_budget = std::max<int64_t>(*chunk, limits.max_batch_size * pool.plan->tokens_per_sequence() + 1);
   } else {
     limits.policy = BatchPolicy::kWholePrefill;
     limits.step_token_budget = std::max<int64_t>(1, FullContext(job.workload));
@@ -66,8 +67,7 @@ double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
 
 CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode) {
   CacheTransfer transfer;
-  transfer.bytes =
-      prefill.memory().KvBytesPerSequence(static_cast<int64_t>(std::ceil(job.workload.prompt.Mean())));
+  transfer.bytes = prefill.memory().KvBytesPerSequence(static_cast<int64_t>(std::ceil(job.workload.prompt.Mean())));
   const auto rate = [](const hardware::Slice& slice) -> std::optional<double> {
     const hardware::AcceleratorSpec& accelerator = slice.accelerator;
     const bool switched = accelerator.fabric == hardware::FabricKind::kSwitched;
@@ -78,9 +78,8 @@ CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, cons
   };
   const std::optional<double> out = rate(prefill.pool().slice);
   const std::optional<double> in = rate(decode.pool().slice);
-  transfer.tier = prefill.pool().slice.accelerator.fabric == hardware::FabricKind::kSwitched
-                      ? roofline::Tier::kScaleOut
-                      : roofline::Tier::kDcn;
+  transfer.tier = prefill.pool().slice.accelerator.fabric == hardware::FabricKind::kSwitched ? roofline::Tier::kScaleOut
+                                                                                             : roofline::Tier::kDcn;
   transfer.rate_is_known = out && in;
   if (transfer.rate_is_known) transfer.seconds = transfer.bytes / std::min(*out, *in);
   return transfer;
@@ -106,12 +105,13 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
   Load load;
   ReplayOptions options;
   options.request_count = kRequests;
-  if (workload.load == LoadKind::kConcurrency) {
-    load.kind = ArrivalKind::kClosedLoop;
+  if (workload.load == ServingLoadKind::kConcurrency) {
+    load.kind = LoadKind::kClosedLoop;
     load.users = std::max<int64_t>(1, std::llround(share * workload.concurrency));
-    options.request_count = std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
+    options.request_count =
+        std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
   } else {
-    load.kind = ArrivalKind::kOpenLoop;
+    load.kind = LoadKind::kOpenLoop;
     load.requests_per_second = std::clamp(share * workload.requests_per_second, 1e-9, 1e9);
     load.arrival_burstiness = workload.arrival_burstiness;
   }

@@ -37,8 +37,10 @@ struct Shape {
   double activation_bytes = 2;
 };
 
-double SplitShare(const WeightMatmul& matmul, double tensor) {
+// `copies`: projections of fewer KV heads than chips are copied; otherwise cut inside a head and exchanged.
+double SplitShare(const WeightMatmul& matmul, double tensor, bool copies) {
   if (matmul.split == TensorSplit::kNone || tensor <= 1) return 1;
+  if (matmul.copies_beyond_units && !copies && tensor > matmul.split_unit_count) return 1 / tensor;
   const double units = matmul.split_unit_count > 0            ? matmul.split_unit_count
                        : matmul.split == TensorSplit::kColumn ? static_cast<double>(matmul.n)
                                                               : static_cast<double>(matmul.k);
@@ -123,8 +125,8 @@ class Counter {
       const double columns = std::ceil(static_cast<double>(model_.head.n) / shape_.tensor);
       const double inputs = static_cast<double>(model_.head.k) / shape_.hidden_shards;
       load.head.component = Component::kOutputHead;
-      load.head.weight_bytes = WeightBytes(model_.head, {}) * columns / static_cast<double>(model_.head.n) /
-                               shape_.hidden_shards;
+      load.head.weight_bytes =
+          WeightBytes(model_.head, {}) * columns / static_cast<double>(model_.head.n) / shape_.hidden_shards;
       load.head.flops_per_row = kFlopsPerMultiplyAdd * columns * inputs;
       AddSeconds(TypeOf(WeightClass::kHead, model_.head.low_precision_allowed), load.head.flops_per_row, load.head);
       load.head.activation_bytes_per_row = shape_.activation_bytes * inputs + kLogitBytes * columns;
@@ -141,7 +143,7 @@ class Counter {
     double feed_forward = 0;
     for (const WeightMatmul& matmul : layer.matmuls) {
       if (matmul.split == TensorSplit::kRow) continue;
-      const double width = static_cast<double>(matmul.n) * SplitShare(matmul, shape_.tensor) *
+      const double width = static_cast<double>(matmul.n) * SplitShare(matmul, shape_.tensor, CopiesHeads()) *
                            (matmul.expert_count > 0 ? layer.experts_per_token : 1);
       (matmul.component == Component::kAttentionProjections ? attention : feed_forward) += width;
     }
@@ -159,7 +161,7 @@ class Counter {
     double width = 0;
     for (const WeightMatmul& matmul : layer.matmuls) {
       if (matmul.component != Component::kFeedForward || matmul.split != TensorSplit::kRow) continue;
-      width += static_cast<double>(matmul.k) * SplitShare(matmul, shape_.tensor) *
+      width += static_cast<double>(matmul.k) * SplitShare(matmul, shape_.tensor, CopiesHeads()) *
                (matmul.expert_count > 0 ? layer.experts_per_token : 1);
     }
     const double hidden = static_cast<double>(model_.hidden_dim);
@@ -179,6 +181,8 @@ class Counter {
     layer.activation_bytes_per_token += layer.elementwise_bytes_per_token;
   }
 
+  bool CopiesHeads() const { return policy_.kv_cache_split == KvCacheSplit::kCopies; }
+
   // What a weight is stored as. Unset policy: of quantised checkpoints the format, else 16 bits.
   DataType TypeOf(WeightClass weight_class, bool narrow_allowed) const {
     const bool table = weight_class == WeightClass::kHead || weight_class == WeightClass::kEmbedding;
@@ -196,8 +200,8 @@ class Counter {
 
   // Whole weight, all experts.
   double WeightBytes(const WeightMatmul& matmul, const std::vector<int32_t>& positions) const {
-    const double elements = static_cast<double>(matmul.k) * static_cast<double>(matmul.n) *
-                            std::max(1, matmul.expert_count);
+    const double elements =
+        static_cast<double>(matmul.k) * static_cast<double>(matmul.n) * std::max(1, matmul.expert_count);
     if (policy_.weights) {
       return elements * BytesPerElement(TypeOf(matmul.weight_class, matmul.low_precision_allowed));
     }
@@ -210,7 +214,7 @@ class Counter {
     if (policy_.compute) {
       if (BytesPerElement(*policy_.compute) >= kWideBytes || BytesPerElement(stored) >= kWideBytes) {
         return policy_.weights || BytesPerElement(*policy_.compute) >= kWideBytes ? OwnClass(*policy_.compute)
-                                                                                 : RateClass::kWide;
+                                                                                  : RateClass::kWide;
       }
       return OwnClass(*policy_.compute);
     }
@@ -237,7 +241,7 @@ class Counter {
 
   void AddMatmul(const WeightMatmul& matmul, const std::vector<int32_t>& positions, PassLayer& layer) const {
     PassGroup& group = layer.groups[static_cast<size_t>(GroupOf(matmul))];
-    const double share = SplitShare(matmul, shape_.tensor);
+    const double share = SplitShare(matmul, shape_.tensor, CopiesHeads());
     const bool column = matmul.split == TensorSplit::kColumn;
     const bool row = matmul.split == TensorSplit::kRow;
     const double k = static_cast<double>(matmul.k) * (row ? share : 1) / (row ? 1 : shape_.hidden_shards);
@@ -252,6 +256,8 @@ class Counter {
                flops * (group.experts ? 1 : matmul.rows_per_token), group);
     group.weight_bytes += all_bytes / copies;
     const DataType stored = TypeOf(matmul.weight_class, matmul.low_precision_allowed);
+    const bool integer = stored == DataType::kInt8 || stored == DataType::kInt4;
+    if (!group.experts && integer && ClassOf(stored) == RateClass::kWide) layer.widened_weight_bytes += all_bytes;
     if (group.experts) layer.unpacked_experts |= ClassOf(stored) == RateClass::kUnpackedFourBit;
     if (matmul.component == Component::kAttentionProjections) {
       layer.four_bit_attention |= ClassOf(stored) == RateClass::kFourBit;
@@ -386,8 +392,7 @@ ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const S
     load.layer_count += load.layers.back().count;
     if (load.layers.back().has_experts) load.expert_layer_count += load.layers.back().count;
     load.latent_attention |= load.layers.back().latent_attention;
-    load.activation_bytes_per_token =
-        std::max(load.activation_bytes_per_token, counter.ActivationBytesPerToken(layer));
+    load.activation_bytes_per_token = std::max(load.activation_bytes_per_token, counter.ActivationBytesPerToken(layer));
   }
   counter.Edge(load);
   return load;

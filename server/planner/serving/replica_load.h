@@ -45,8 +45,8 @@ struct PassGroup {
   double weight_bytes = 0;  // read once per pass; of one expert
   double activation_bytes_per_row = 0;
   bool experts = false;
-  double gather_bytes_per_token = 0;  // over tensor, before it: bytes of the full array of the group
-  double reduce_bytes_per_token = 0;  // over tensor, after it
+  double gather_bytes_per_token = 0;         // over tensor, before it: bytes of the full array of the group
+  double reduce_bytes_per_token = 0;         // over tensor, after it
   double hidden_reduce_bytes_per_token = 0;  // over fsdp, after it: weights split along their inputs too
 };
 
@@ -59,10 +59,10 @@ struct PassAttention {
   double state_held_bytes = 0;
   double kv_bytes_per_stored_key = 0;  // 0: reads an earlier layer's
   double indexer_bytes_per_stored_key = 0;
-  double key_limit = 0;    // window or chunk; 0: none
-  double compression = 0;  // past entries of pooled keys; 0: none
-  double selected = 0;     // at most this many keys or entries; 0: all
-  double decode_flops_per_key = 0;   // of one token
+  double key_limit = 0;             // window or chunk; 0: none
+  double compression = 0;           // past entries of pooled keys; 0: none
+  double selected = 0;              // at most this many keys or entries; 0: all
+  double decode_flops_per_key = 0;  // of one token
   double prefill_flops_per_key = 0;
   double indexer_flops_per_key = 0;
   double scan_flops_per_token = 0;
@@ -78,9 +78,9 @@ struct PassLayer {
   std::array<PassGroup, kOpGroupCount> groups;
   PassAttention attention;
   double elementwise_bytes_per_token = 0;
-  double routed_rows_per_token = 0;       // visits of a token to experts, imbalance included
+  double routed_rows_per_token = 0;  // visits of a token to experts, imbalance included
   double experts_on_chip = 0;
-  double choice_ratio = 0;  // chance that a token visits a given expert
+  double choice_ratio = 0;                     // chance that a token visits a given expert
   double expert_exchange_bytes_per_token = 0;  // of one all-to-all, held by the whole group
   double resident_bytes = 0;                   // weights on one chip, all experts of the chip
   double kernel_bytes_per_token = 0;           // one pass over the tensors between the matmuls
@@ -91,7 +91,8 @@ struct PassLayer {
   // Sums over the groups.
   ClassSeconds seconds_per_token = {};  // visits to experts included
   double dense_weight_bytes = 0;
-  double expert_weight_bytes = 0;  // of one expert
+  double widened_weight_bytes = 0;  // the part of it in integers that are multiplied in 16 bits
+  double expert_weight_bytes = 0;   // of one expert
   double activation_bytes_per_token = 0;
 };
 
@@ -99,9 +100,9 @@ struct ReplicaLoad {
   absl::InlinedVector<PassLayer, 4> layers;  // as ModelOperations.layers
   PassGroup head;                            // rows: sequences that get a token
   double embedding_bytes_per_token = 0;
-  double embedding_resident_bytes = 0;  // first stage
-  double head_resident_bytes = 0;       // last stage
-  double permute_bytes_per_token = 0;   // pipeline: handed to the next stage
+  double embedding_resident_bytes = 0;    // first stage
+  double head_resident_bytes = 0;         // last stage
+  double permute_bytes_per_token = 0;     // pipeline: handed to the next stage
   double activation_bytes_per_token = 0;  // alive at once in the widest layer
   double logits_bytes_per_row = 0;
   double layer_count = 0;
@@ -109,10 +110,10 @@ struct ReplicaLoad {
   bool latent_attention = false;  // in any layer
 
   // How a replica's sequences are spread.
-  double data_ranks = 1;     // data x expert: each serves its own sequences
+  double data_ranks = 1;  // data x expert: each serves its own sequences
   double context = 1;
   double pipeline = 1;
-  double expert_ranks = 1;   // of one expert group
+  double expert_ranks = 1;  // of one expert group
   double tensor = 1;
 };
 

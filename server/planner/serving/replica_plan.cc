@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/planner/legality.h"
 #include "server/planner/serving_closed_form.h"
@@ -17,7 +18,8 @@ TrainingWorkload AnyWorkload(const Parallelism& parallelism) {
   TrainingWorkload workload;
   workload.sequence_length = 0;
   int64_t batch = parallelism.microbatch_count > 0 ? parallelism.microbatch_count : 1;
-  for (const LogicalAxis axis : {LogicalAxis::kData, LogicalAxis::kFsdp, LogicalAxis::kExpert, LogicalAxis::kPipeline}) {
+  for (const LogicalAxis axis :
+       {LogicalAxis::kData, LogicalAxis::kFsdp, LogicalAxis::kExpert, LogicalAxis::kPipeline}) {
     const int64_t degree = std::clamp<int64_t>(parallelism.Degree(axis), 1, kMaxDegree);
     if (batch < kMaxDegree) batch *= degree;
   }
@@ -38,6 +40,15 @@ void CheckServingPlan(const ServingJob& job, const ServingPool& pool, const Para
   std::vector<Violation> found;
   CheckParallelism(*job.model.operations, pool.slice, AnyWorkload(parallelism), parallelism,
                    /*allow_idle_chips=*/false, /*allow_padding=*/true, found, notes, paddings);
+  if (PolicyOf(job, pool).kv_cache_split != KvCacheSplit::kCopies) {
+    const auto copied = [](absl::string_view text) { return absl::StrContains(text, "KV heads is copied"); };
+    notes.erase(std::remove_if(notes.begin(), notes.end(), copied), notes.end());
+    if (paddings != nullptr) {
+      paddings->erase(std::remove_if(paddings->begin(), paddings->end(),
+                                     [&](const Padding& padding) { return copied(padding.sentence); }),
+                      paddings->end());
+    }
+  }
   if (JoinsFsdpAndContext(parallelism)) {
     found.push_back({"parallelism.ici.context", "context cannot be combined with fsdp in serving; use one of them",
                      "PLAN_NOT_LEGAL", Violation::Kind::kInvalid});
@@ -95,7 +106,7 @@ absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob&
   double fastest = 0;
   for (size_t i = 0; i < plan->mappings_->laws.size(); ++i) {
     const ReplicaTimer timer(plan->load_, pool.slice, plan->mappings_->laws[i], efficiency);
-    const double seconds = plan->mappings_->laws.size() > 1 ? timer.Count(shape).NetworkSeconds() : 0;
+    const double seconds = plan->mappings_->laws.size() > 1 ? timer.NetworkSeconds(shape) : 0;
     if (i > 0 && seconds >= fastest) continue;
     fastest = seconds;
     plan->mapping_index_ = i;
@@ -131,10 +142,17 @@ double ReplicaPlan::TokenSeconds(int64_t sequences, double context_tokens) const
   return steps().Seconds(shape) / tokens_per_step_;
 }
 
+double ReplicaPlan::RequestSeconds() const {
+  return job_.mode == EstimationMode::kCalibrated && pool_.efficiency != nullptr ? pool_.efficiency->request_seconds
+                                                                                 : 0;
+}
+
 double ReplicaPlan::PrefillSeconds(int64_t prompts) const {
   const double tokens = job_.workload.prompt.Mean();
-  return timer_->PrefillSeconds(prompts, tokens, tokens * job_.workload.prefix_cache_hit_ratio,
-                                policy_.prefill_chunk_tokens.value_or(0));
+  return timer_
+      ->Prefill(prompts, tokens, tokens * job_.workload.prefix_cache_hit_ratio,
+                policy_.prefill_chunk_tokens.value_or(0))
+      .time.expected_seconds;
 }
 
 }  // namespace sliceplan::planner

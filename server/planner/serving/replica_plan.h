@@ -71,6 +71,8 @@ class ReplicaPlan {
   double TokenSeconds(int64_t sequences, double context_tokens) const;
   // Of `prompts` together, cached prefixes skipped, chunks as the policy has them.
   double PrefillSeconds(int64_t prompts) const;
+  // Taking requests in and sending first tokens out; 0 in ROOFLINE mode.
+  double RequestSeconds() const;
 
  private:
   ReplicaPlan(const ServingJob& job, const ServingPool& pool, const Parallelism& parallelism);

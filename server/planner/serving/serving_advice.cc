@@ -67,22 +67,20 @@ void AddChange(const ServingJob& job, const ServingJob& changed, const ReplicaPl
   estimate.advice.push_back(std::move(advice));
 }
 
-void AddMemoryPrice(const ServingJob& job, const ReplicaPlan& plan, int64_t max_batch_size,
-                    ServingEstimate& estimate) {
+void AddMemoryPrice(const ServingJob& job, const ReplicaPlan& plan, int64_t max_batch_size, ServingEstimate& estimate) {
   const int64_t context = FullContext(job.workload);
   const ServingMemory one = plan.memory().Of(static_cast<int64_t>(plan.load().data_ranks), context);
   if (one.kv_cache_bytes <= 0 || max_batch_size < 1) return;
   const double more = kGigabyte / static_cast<double>(one.kv_cache_bytes) * plan.load().data_ranks;
   const int64_t batch = max_batch_size + static_cast<int64_t>(more);
   if (batch <= max_batch_size) return;
-  const double gain = PointOf(job, plan, batch).output_tokens_per_second /
-                      PointOf(job, plan, max_batch_size).output_tokens_per_second;
+  const double gain =
+      PointOf(job, plan, batch).output_tokens_per_second / PointOf(job, plan, max_batch_size).output_tokens_per_second;
   Advice advice;
   advice.code = "CACHE_MEMORY_PRICE";
-  advice.sentence =
-      absl::StrCat("One more gigabyte for caches on each chip raises the largest batch from ",
-                   CountWords(max_batch_size), " to ", CountWords(batch), " and output by ",
-                   PercentWords(std::max(0.0, gain - 1)), ".");
+  advice.sentence = absl::StrCat("One more gigabyte for caches on each chip raises the largest batch from ",
+                                 CountWords(max_batch_size), " to ", CountWords(batch), " and output by ",
+                                 PercentWords(std::max(0.0, gain - 1)), ".");
   estimate.advice.push_back(std::move(advice));
 }
 
@@ -102,9 +100,9 @@ void AddNextResource(const ServingJob& job, ServingEstimate& estimate) {
         all > 0 && decode.kv_seconds > decode.weights_seconds ? ". A larger batch adds little: the cache dominates."
                                                               : ". A larger batch shares the weights further.");
   } else {
-    advice.sentence = absl::StrCat("Decode computes: batch ", CountWords(estimate.batch_size),
-                                   " is beyond the critical batch of ", NumberWords(critical),
-                                   "; a larger one no longer shares anything.");
+    advice.sentence =
+        absl::StrCat("Decode computes: batch ", CountWords(estimate.batch_size), " is beyond the critical batch of ",
+                     NumberWords(critical), "; a larger one no longer shares anything.");
   }
   (void)job;
   estimate.advice.push_back(std::move(advice));
@@ -124,7 +122,8 @@ void AddServingAdvice(const ServingJob& job, const ReplicaPlan& plan, int64_t ma
   if (BytesPerElement(estimate.load.weights) > 1) {
     ServingJob changed = job;
     changed.workload.precision.weights = narrow;
-    AddChange(job, changed, plan, mappings, "NARROWER_WEIGHTS", absl::StrCat("Storing weights in ", DataTypeName(narrow)),
+    AddChange(job, changed, plan, mappings, "NARROWER_WEIGHTS",
+              absl::StrCat("Storing weights in ", DataTypeName(narrow)),
               {"workload.precision.weights", EnumName(narrow)}, estimate);
   }
   std::stable_sort(estimate.advice.begin(), estimate.advice.end(),

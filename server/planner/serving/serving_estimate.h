@@ -113,7 +113,7 @@ struct ServingShortfall {
 
 // The load as it was computed: every default filled in.
 struct LoadUsed {
-  LoadKind kind = LoadKind::kBatch;
+  ServingLoadKind kind = ServingLoadKind::kBatch;
   hardware::DataType weights = hardware::DataType::kBf16;  // the widest share of them
   bool weights_as_stored = false;
   hardware::DataType compute = hardware::DataType::kBf16;

@@ -45,7 +45,7 @@ struct Speculation {
   std::optional<ServedModel> draft_model;  // in place of the ratio
 };
 
-enum class LoadKind {
+enum class ServingLoadKind {
   kLargestBatch,  // that meets the targets, without targets that fits
   kBatch,         // sequences resident per replica, started together
   kConcurrency,   // users over all replicas, each with one request at a time
@@ -55,7 +55,7 @@ enum class LoadKind {
 struct ServingWorkload {
   TokenLengths prompt = TokenLengths::Constant(1024);
   TokenLengths output = TokenLengths::Constant(256);
-  LoadKind load = LoadKind::kLargestBatch;
+  ServingLoadKind load = ServingLoadKind::kLargestBatch;
   int32_t batch_size = 1;
   int32_t concurrency = 1;
   double requests_per_second = 1;
@@ -73,7 +73,7 @@ struct ServingWorkload {
 };
 
 // Upper limits in seconds.
-struct LatencyLimits {
+struct LatencyTargets {
   std::optional<double> mean_seconds;
   std::optional<double> p50_seconds;
   std::optional<double> p95_seconds;
@@ -82,9 +82,9 @@ struct LatencyLimits {
 };
 
 struct ServingSlo {
-  LatencyLimits ttft;
-  LatencyLimits tpot;
-  LatencyLimits end_to_end;
+  LatencyTargets ttft;
+  LatencyTargets tpot;
+  LatencyTargets end_to_end;
   bool Any() const { return ttft.Any() || tpot.Any() || end_to_end.Any(); }
 };
 

@@ -25,8 +25,7 @@ double FeedForwardWidth(const transformer::ModelOperations& model) {
   double width = 0;
   for (const transformer::LayerOperations& layer : model.layers) {
     for (const transformer::WeightMatmul& matmul : layer.matmuls) {
-      if (matmul.component == transformer::Component::kFeedForward &&
-          matmul.split == transformer::TensorSplit::kRow) {
+      if (matmul.component == transformer::Component::kFeedForward && matmul.split == transformer::TensorSplit::kRow) {
         width = std::max(width, static_cast<double>(matmul.k));
       }
     }
@@ -46,7 +45,7 @@ std::optional<double> NetworkRate(const hardware::Slice& slice) {
 }  // namespace
 
 int64_t NominalBatch(const ServingJob& job) {
-  return job.workload.load == LoadKind::kBatch ? job.workload.batch_size : kNominalBatch;
+  return job.workload.load == ServingLoadKind::kBatch ? job.workload.batch_size : kNominalBatch;
 }
 
 void CheckPools(const ServingJob& job, std::vector<Violation>& violations) {
@@ -110,7 +109,7 @@ void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimat
         quantized ? absl::StrCat("workload.precision.weights: as the config is quantised (", quantization.method, ")")
                   : std::string("workload.precision.weights: bf16, the config is not quantised"));
   }
-  if (job.workload.load == LoadKind::kBatch || job.workload.load == LoadKind::kLargestBatch) {
+  if (job.workload.load == ServingLoadKind::kBatch || job.workload.load == ServingLoadKind::kLargestBatch) {
     estimate.assumptions.push_back(
         job.mode == EstimationMode::kRoofline
             ? "throughput: batch / step time, prefill on chips of its own, as the book counts it"

@@ -40,7 +40,8 @@ ReplicaMemory::ReplicaMemory(const ServingJob& job, const ServingPool& pool, con
   capacity_bytes_ = static_cast<double>(pool.slice.accelerator.AllocatableBytes().value_or(0));
   // Engines take their share of the whole memory.
   const double physical = static_cast<double>(pool.slice.accelerator.hbm_bytes.value_or(0));
-  usable_bytes_ = std::min(capacity_bytes_, policy.hbm_utilization_ratio * std::max(physical, capacity_bytes_));
+  const double taken = std::max(physical, capacity_bytes_);
+  usable_bytes_ = std::min(capacity_bytes_, policy.hbm_utilization_ratio * taken);
   if (job.mode == EstimationMode::kRoofline || pool.efficiency == nullptr) return;  // book: the rest is negligible
   reserve_bytes_ = pool.efficiency->reserved_bytes;
   double tokens = std::ceil(job.workload.prompt.Mean() * (1 - job.workload.prefix_cache_hit_ratio));
@@ -48,6 +49,7 @@ ReplicaMemory::ReplicaMemory(const ServingJob& job, const ServingPool& pool, con
   tokens = std::ceil(std::max(1.0, tokens) / load.context);
   activations_bytes_ = pool.efficiency->activation_copies * tokens * load.activation_bytes_per_token;
   if (load.tensor > 1 || load.expert_ranks > 1) buffers_bytes_ = tokens * load.embedding_bytes_per_token;
+  if (pool.efficiency->utilization_of_free_hbm) utilization_of_free_ = policy.hbm_utilization_ratio;
 }
 
 double ReplicaMemory::SequenceBytes(const Stage& stage, int64_t context_tokens) const {
@@ -57,15 +59,15 @@ double ReplicaMemory::SequenceBytes(const Stage& stage, int64_t context_tokens) 
     const PassAttention& attention = load_.layers[kind].attention;
     if (!attention.present) continue;
     const double entries = attention.compression > 0 ? blocks / attention.compression : blocks;
-    bytes += stage.layer_counts[kind] *
-             (KeysStored(attention, blocks, windowed_) * attention.kv_bytes_per_stored_key +
-              entries * attention.indexer_bytes_per_stored_key + attention.state_held_bytes);
+    bytes += stage.layer_counts[kind] * (KeysStored(attention, blocks, windowed_) * attention.kv_bytes_per_stored_key +
+                                         entries * attention.indexer_bytes_per_stored_key + attention.state_held_bytes);
   }
   return bytes;
 }
 
 double ReplicaMemory::FreeBytes(const Stage& stage) const {
-  return usable_bytes_ - stage.weights_bytes - activations_bytes_ - buffers_bytes_ - reserve_bytes_;
+  const double rest = stage.weights_bytes + activations_bytes_ + buffers_bytes_ + reserve_bytes_;
+  return utilization_of_free_ > 0 ? utilization_of_free_ * (capacity_bytes_ - rest) : usable_bytes_ - rest;
 }
 
 ServingMemory ReplicaMemory::Of(int64_t batch_size, int64_t context_tokens) const {
@@ -138,8 +140,7 @@ int64_t ReplicaMemory::PoolTokens(int64_t context_tokens) const {
     if (bytes > 0) tokens = std::min(tokens, std::max(0.0, FreeBytes(stage)) / bytes * blocks);
   }
   if (tokens == std::numeric_limits<double>::max()) return 0;
-  return static_cast<int64_t>(
-      std::min(std::floor(tokens / block_tokens_) * block_tokens_ * load_.data_ranks, 9e18));
+  return static_cast<int64_t>(std::min(std::floor(tokens / block_tokens_) * block_tokens_ * load_.data_ranks, 9e18));
 }
 
 double ReplicaMemory::KvBytesPerSequence(int64_t context_tokens) const {

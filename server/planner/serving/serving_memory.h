@@ -3,8 +3,8 @@
 #ifndef SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_MEMORY_H_
 #define SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_MEMORY_H_
 
-#include "server/planner/serving/serving_estimate.h"
 #include "server/planner/serving/replica_load.h"
+#include "server/planner/serving/serving_estimate.h"
 #include "server/planner/stage_split.h"
 
 namespace sliceplan::planner {
@@ -31,7 +31,7 @@ class ReplicaMemory {
     absl::InlinedVector<double, 4> layer_counts;
   };
   double SequenceBytes(const Stage& stage, int64_t context_tokens) const;  // on one chip, whole blocks
-  double FreeBytes(const Stage& stage) const;  // for caches
+  double FreeBytes(const Stage& stage) const;                              // for caches
   int64_t BatchOf(const Stage& stage, int64_t context_tokens) const;
 
   const ReplicaLoad& load_;
@@ -39,7 +39,8 @@ class ReplicaMemory {
   double block_tokens_ = 16;
   WindowedKvPolicy windowed_ = WindowedKvPolicy::kFree;
   double capacity_bytes_ = 0;
-  double usable_bytes_ = 0;  // what the engine takes
+  double usable_bytes_ = 0;         // what the engine takes
+  double utilization_of_free_ = 0;  // above 0: the engine takes this share of what the rest leaves
   double reserve_bytes_ = 0;
   double activations_bytes_ = 0;
   double buffers_bytes_ = 0;

@@ -17,8 +17,8 @@ struct BilledTokens {
   double prefill_share = 0;  // of the bill by time, 0 to 1: the rest is decode's
 };
 
-// The three prices times their tokens add up to the bill. By time, a cached token costs `cached_to_input_price_ratio` of
-// an uncached one, which then costs less; by a fixed ratio all follow from the ratios.
+// The three prices times their tokens add up to the bill. By time, a cached token costs `cached_to_input_price_ratio`
+// of an uncached one, which then costs less; by a fixed ratio all follow from the ratios.
 ServingCost CostOf(const CostSplit& split, double usd_per_hour, const BilledTokens& tokens);
 
 // Unset when a pool has no price.

@@ -39,7 +39,7 @@ constexpr LimitNames kEndToEnd = {
      "slo.end_to_end.p99_seconds"},
     {"mean end-to-end time", "median end-to-end time", "p95 end-to-end time", "p99 end-to-end time"}};
 
-void AddChecks(const LimitNames& names, const Latency& latency, const LatencyLimits& limits, double floor,
+void AddChecks(const LimitNames& names, const Latency& latency, const LatencyTargets& limits, double floor,
                std::vector<Check>& checks) {
   const std::array<double, 4> seconds = {latency.mean_seconds, latency.p50_seconds, latency.p95_seconds,
                                          latency.p99_seconds};
@@ -76,8 +76,7 @@ std::optional<Fix> MemoryFix(const ServingJob& job, const ReplicaPlan& plan, int
   const DataType narrow = int8 ? DataType::kInt8 : DataType::kFp8;
   const std::string value = int8 ? "DATA_TYPE_INT8" : "DATA_TYPE_FP8";
   changed.workload.precision.kv_cache = narrow;
-  if (hardware::BytesPerElement(job.workload.precision.kv_cache) > 1 &&
-      FitsWith(changed, plan, batch_size, mappings)) {
+  if (hardware::BytesPerElement(job.workload.precision.kv_cache) > 1 && FitsWith(changed, plan, batch_size, mappings)) {
     return Fix{"NARROWER_CACHE",
                absl::StrCat("It fits with a cache in ", hardware::DataTypeName(narrow), "."),
                {{"workload.precision.kv_cache", value}},
@@ -114,8 +113,8 @@ void SetNoLegalPlan(const ServingPool& pool, ServingEstimate& estimate) {
   shortfall.limit = "legal_plan";
   shortfall.needed = 1;
   shortfall.missing = 1;
-  shortfall.sentence = absl::StrCat("There is no legal way to spread this model over ",
-                                    CountWords(pool.slice.TotalChips()), " chips.");
+  shortfall.sentence =
+      absl::StrCat("There is no legal way to spread this model over ", CountWords(pool.slice.TotalChips()), " chips.");
   estimate.shortfall = shortfall;
   estimate.chip_count = pool.slice.TotalChips() * pool.replica_count;
 }
@@ -135,11 +134,11 @@ void SetOutOfMemory(const ServingJob& job, const ReplicaPlan& plan, int64_t batc
     shortfall.available = static_cast<double>(memory.capacity_bytes);
     shortfall.missing = std::max(1.0, shortfall.needed - shortfall.available);
   }
-  shortfall.sentence = absl::StrCat(
-      CountWords(batch_size), batch_size == 1 ? " sequence needs " : " sequences need ",
-      BytesWords(static_cast<double>(memory.kv_cache_bytes)), " of cache beside ",
-      BytesWords(static_cast<double>(memory.weights_bytes)), " of weights on a chip of ",
-      BytesWords(static_cast<double>(memory.capacity_bytes)), ": ", BytesWords(shortfall.missing), " too much.");
+  shortfall.sentence = absl::StrCat(CountWords(batch_size), batch_size == 1 ? " sequence needs " : " sequences need ",
+                                    BytesWords(static_cast<double>(memory.kv_cache_bytes)), " of cache beside ",
+                                    BytesWords(static_cast<double>(memory.weights_bytes)), " of weights on a chip of ",
+                                    BytesWords(static_cast<double>(memory.capacity_bytes)), ": ",
+                                    BytesWords(shortfall.missing), " too much.");
   estimate.shortfall = std::move(shortfall);
   estimate.smallest_fix = MemoryFix(job, plan, batch_size, mappings);
 }
@@ -161,8 +160,7 @@ void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoin
   std::vector<Check> checks;
   AddChecks(kTtft, *estimate.ttft, job.slo.ttft, floor.ttft_seconds, checks);
   AddChecks(kTpot, *estimate.tpot, job.slo.tpot, floor.tpot_seconds, checks);
-  AddChecks(kEndToEnd, *estimate.end_to_end, job.slo.end_to_end, floor.end_to_end_seconds,
-            checks);
+  AddChecks(kEndToEnd, *estimate.end_to_end, job.slo.end_to_end, floor.end_to_end_seconds, checks);
   const Check* worst = nullptr;
   for (const Check& check : checks) {
     if (check.seconds <= check.limit) continue;
@@ -191,7 +189,7 @@ void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoin
                                 worst->floor};
     return;
   }
-  if (job.workload.load != LoadKind::kBatch || !estimate.best_point || max_batch_size < 1) return;
+  if (job.workload.load != ServingLoadKind::kBatch || !estimate.best_point || max_batch_size < 1) return;
   const int32_t batch = estimate.best_point->batch_size;
   estimate.smallest_fix = Fix{"SMALLER_BATCH",
                               absl::StrCat("A batch of ", CountWords(batch), " meets every target."),
@@ -209,11 +207,11 @@ bool MeetsTargets(const SystemResult& result, const ServingSlo& slo) {
 
 void SuggestReplicas(const ServingJob& job, int64_t replica_count, ServingEstimate& estimate) {
   if (estimate.outcome != ServingOutcome::kMissesSlo && estimate.outcome != ServingOutcome::kUnstable) return;
-  estimate.smallest_fix = Fix{"MORE_REPLICAS",
-                              absl::StrCat(CountWords(replica_count), " replicas meet the rate",
-                                           job.slo.Any() ? " and every target." : "."),
-                              {{"pools[0].replica_count", absl::StrCat(replica_count)}},
-                              std::nullopt};
+  estimate.smallest_fix = Fix{
+      "MORE_REPLICAS",
+      absl::StrCat(CountWords(replica_count), " replicas meet the rate", job.slo.Any() ? " and every target." : "."),
+      {{"pools[0].replica_count", absl::StrCat(replica_count)}},
+      std::nullopt};
 }
 
 }  // namespace sliceplan::planner

@@ -167,12 +167,12 @@ TEST(EstimateServingTest, TargetsBelowTheFloorSayTheFloor) {
 TEST(EstimateServingTest, LargestBatchMeetsTheTarget) {
   const ServedFixture served = Served();
   ServingJob job = BookJob(served, 2048, 1);
-  job.workload.load = LoadKind::kLargestBatch;
+  job.workload.load = ServingLoadKind::kLargestBatch;
   job.slo.tpot.mean_seconds = 0.007;
   const ServingEstimate estimate = Estimate(job);
   EXPECT_EQ(estimate.outcome, ServingOutcome::kFeasible);
   EXPECT_LE(estimate.tpot->mean_seconds, 0.007);
-  job.workload.load = LoadKind::kBatch;
+  job.workload.load = ServingLoadKind::kBatch;
   job.workload.batch_size = estimate.batch_size + 1;
   EXPECT_GT(Estimate(job).tpot->mean_seconds, 0.007);
 }
@@ -181,7 +181,7 @@ TEST(EstimateServingTest, BeyondSaturationTheReplyNamesTheRate) {
   const ServedFixture served = Served();
   ServingJob job = BookJob(served, 2048, 1);
   job.workload.output = TokenLengths::Constant(128);
-  job.workload.load = LoadKind::kRate;
+  job.workload.load = ServingLoadKind::kRate;
   job.workload.requests_per_second = 1e6;
   const ServingEstimate over = Estimate(job);
   EXPECT_EQ(over.outcome, ServingOutcome::kUnstable);
@@ -195,14 +195,15 @@ TEST(EstimateServingTest, BeyondSaturationTheReplyNamesTheRate) {
   EXPECT_LE(half.ttft->p50_seconds, half.ttft->p95_seconds);
   EXPECT_LE(half.ttft->p95_seconds, half.ttft->p99_seconds);
   EXPECT_NEAR(half.throughput.requests_per_second, 0.5 * sustained, 0.05 * sustained);
-  EXPECT_GE(half.tpot->mean_seconds, half.shortfall ? 0 : 0.999 * Estimate(BookJob(served, 2048, 1)).tpot->mean_seconds);
+  EXPECT_GE(half.tpot->mean_seconds,
+            half.shortfall ? 0 : 0.999 * Estimate(BookJob(served, 2048, 1)).tpot->mean_seconds);
 }
 
 TEST(EstimateServingTest, ReplicasMeetRateAndTargets) {
   const ServedFixture served = Served();
   ServingJob job = BookJob(served, 2048, 1);
   job.workload.output = TokenLengths::Constant(128);
-  job.workload.load = LoadKind::kRate;
+  job.workload.load = ServingLoadKind::kRate;
   job.workload.requests_per_second = 30;
   job.slo.ttft.p95_seconds = 1;
   const ServingEstimate one = Estimate(job);
@@ -222,7 +223,7 @@ TEST(EstimateServingTest, DisaggregationBalancesThePools) {
   job.pools_given = true;
   job.workload.prompt = TokenLengths::Constant(8192);
   job.workload.output = TokenLengths::Constant(512);
-  job.workload.load = LoadKind::kBatch;
+  job.workload.load = ServingLoadKind::kBatch;
   job.workload.batch_size = 32;
   job.pools.push_back(job.pools[0]);
   job.pools[0].role = PoolRole::kPrefill;

@@ -109,7 +109,7 @@ inline ServingJob BookJob(const ServedFixture& served, double context, int32_t b
   job.pools.push_back(pool);
   job.workload.prompt = TokenLengths::Constant(context - 1);
   job.workload.output = TokenLengths::Constant(2);
-  job.workload.load = LoadKind::kBatch;
+  job.workload.load = ServingLoadKind::kBatch;
   job.workload.batch_size = batch;
   job.workload.kv_block_tokens = 1;
   job.workload.precision.weights = hardware::DataType::kInt8;
