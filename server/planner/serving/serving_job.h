@@ -95,6 +95,8 @@ struct ServingPool {
   PoolRole role = PoolRole::kBoth;
   hardware::Slice slice;                   // of one replica
   std::optional<Parallelism> parallelism;  // unset: the best
+  bool allow_idle_chips = false;
+  bool allow_padding = false;
   int32_t replica_count = 1;
   const roofline::ServingEfficiency* efficiency = nullptr;  // outlives the job; required in kCalibrated
   std::optional<double> usd_per_chip_hour;
