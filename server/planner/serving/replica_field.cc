@@ -9,6 +9,8 @@ namespace {
 constexpr int kIterations = 24;
 // Points at which the longest output of a static batch is averaged.
 constexpr int kLongestPoints = 8;
+// Quantiles of outputs over which 1 / length is averaged.
+constexpr int kOutputPoints = 32;
 
 }  // namespace
 
@@ -53,6 +55,18 @@ ReplicaField::ReplicaField(const Station& station, const RequestMix& mix, bool r
     resident_limit_ = std::max(1.0, is_static ? std::floor(usable / held) : usable / held);
     limit_ = ServingLimit::kKvCache;
   }
+}
+
+double ReplicaField::TokenShare() const {
+  double sum = 0;
+  int count = 0;
+  for (int i = 0; i < kOutputPoints; ++i) {
+    const int64_t tokens = mix_.output.Quantile((i + 0.5) / kOutputPoints) - 1;
+    if (tokens == 0) continue;
+    sum += 1 / static_cast<double>(tokens);
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
 }
 
 double ReplicaField::DecodeSeconds(double sequences) const {
@@ -153,6 +167,10 @@ double ReplicaField::ResidualSeconds(double rate, double sequences) const {
   // The rest of a step that only reads prompts belongs to their queue.
   const double mixed = station_.limits.policy == BatchPolicy::kChunkedPrefill ? busy * reading.seconds : 0;
   return (mixed + (1 - busy) * has_decodes * plain) / 2;
+}
+
+double ReplicaField::PromptsBeside() const {
+  return std::max(0.0, static_cast<double>(station_.limits.step_token_budget) / computed_ - 1);
 }
 
 double ReplicaField::StaticReadSeconds(double resident) const {

@@ -25,6 +25,8 @@ class ReplicaField {
   ServingLimit limit() const { return limit_; }
   double decode_steps() const { return decode_steps_; }    // per request
   double output_tokens() const { return output_tokens_; }  // after the first
+  // Time per output token that a second before the second token adds, mean over requests.
+  double TokenShare() const;
 
   // Seconds of a decode step without prompts, of a batch that need not be whole.
   double DecodeSeconds(double sequences) const;
@@ -38,6 +40,8 @@ class ReplicaField {
   double StepSeconds(double rate, double sequences) const;
   // Mean rest of the step that an arrival finds in progress, when `sequences` decode in the mean.
   double ResidualSeconds(double rate, double sequences) const;
+  // Whole prompts that fit into a step beside one.
+  double PromptsBeside() const;
   // A static batch of `resident` requests, from the first prompt to the last token.
   double StaticBatchSeconds(double resident) const;
   double StaticReadSeconds(double resident) const;

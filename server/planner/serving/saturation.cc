@@ -93,8 +93,17 @@ double PlaceWait(const System& of, double rate, double burstiness, double places
       .mean_seconds;
 }
 
-// Batches of those that came during the last one. `wait_seconds`: for the next batch to begin.
-void FillStatic(const System& of, double rate, double& wait_seconds, double& read_seconds, MeanField& field) {
+// What a request goes through on a decoding replica.
+struct Passage {
+  double batch_size = 0;
+  double wait_seconds = 0;  // for the step in progress and the prompts before
+  double read_seconds = 0;
+  double pause_seconds = 0;  // before the first decode step
+  double step_seconds = 0;   // of a decode step
+};
+
+// Batches of those that came during the last one.
+Passage PassStatic(const System& of, double rate) {
   double resident = 1;
   for (int i = 0; i < kIterations; ++i) {
     const double next = std::clamp(rate * of.main.StaticBatchSeconds(resident), 1.0, of.main.resident_limit());
@@ -104,38 +113,55 @@ void FillStatic(const System& of, double rate, double& wait_seconds, double& rea
   }
   const double seconds = of.main.StaticBatchSeconds(resident);
   const double busy = std::min(1.0, rate * seconds / resident);
-  read_seconds = of.main.StaticReadSeconds(resident);
-  wait_seconds = busy * seconds / 2;
-  field.batch_size = busy * resident;
-  field.tpot_seconds = of.PerToken(of.main.DecodeSeconds(resident));
+  Passage passage;
+  passage.batch_size = busy * resident;
+  passage.wait_seconds = busy * seconds / 2;
+  passage.read_seconds = of.main.StaticReadSeconds(resident);
+  passage.step_seconds = of.main.DecodeSeconds(resident);
+  return passage;
 }
 
-// `wait_seconds`: for the step in progress and the prompts before.
-void FillContinuous(const System& of, double rate, double burstiness, double& wait_seconds, double& read_seconds,
-                    MeanField& field) {
-  // A decoding sequence meets itself and others: as many as there are in the mean, if their number is Poisson.
-  double others = 0;
-  double step = of.main.StepSeconds(rate, 0);
+// When so many others decode.
+Passage PassAmong(const System& of, double rate, double burstiness, double others) {
+  Passage passage;
+  passage.step_seconds = of.main.StepSeconds(rate, others);
+  if (of.system.prefill) return passage;
+  const PromptReading reading = of.main.Read(1 + others);
+  passage.read_seconds = reading.residence_seconds;
+  passage.wait_seconds =
+      of.main.ResidualSeconds(rate, others) + GGcWaiting(rate * of.Replicas(), burstiness, reading.server_seconds,
+                                                         of.mix.prompt.SquaredVariation(), of.system.main.replica_count)
+                                                  .mean_seconds;
+  // Whole prompts that came meanwhile are read first, unless they went into the same step, and those that come while
+  // they are.
+  const double busy = std::min(1.0, rate * reading.server_seconds);
+  if (of.system.main.limits.policy == BatchPolicy::kWholePrefill && busy < 1) {
+    const double left = std::max(0.0, InSystem(rate, passage.wait_seconds) - of.main.PromptsBeside()) +
+                        InSystem(rate, passage.read_seconds);
+    passage.pause_seconds = left * reading.server_seconds / (1 - busy);
+  }
+  return passage;
+}
+
+// A decoding sequence meets itself and others: as many as there are in the mean, if their number is Poisson.
+Passage PassContinuous(const System& of, double rate, double burstiness) {
   const double most = std::max(0.0, of.main.resident_limit() - 1);
+  const auto decoding = [&of, rate](const Passage& passage) {
+    return of.main.decode_steps() > 0
+               ? InSystem(rate, of.main.decode_steps() * passage.step_seconds + passage.pause_seconds)
+               : 0;
+  };
+  double others = 0;
+  Passage passage = PassAmong(of, rate, burstiness, others);
   for (int i = 0; i < kIterations; ++i) {
-    const double next = std::min(most, InSystem(rate * of.main.decode_steps(), step));
+    const double next = std::min(most, decoding(passage));
     const bool is_close = std::abs(next - others) <= kTolerance * (1 + others);
     others = next;
-    step = of.main.StepSeconds(rate, others);
+    passage = PassAmong(of, rate, burstiness, others);
     if (is_close) break;
   }
-  field.tpot_seconds = of.PerToken(step);
-  field.batch_size = InSystem(rate * of.main.decode_steps(), step);
-  if (!of.system.prefill) {
-    const PromptReading reading = of.main.Read(1 + others);
-    read_seconds = reading.residence_seconds;
-    field.batch_size += InSystem(rate, read_seconds);
-    wait_seconds = of.main.ResidualSeconds(rate, others) +
-                   GGcWaiting(rate * of.Replicas(), burstiness, reading.server_seconds,
-                              of.mix.prompt.SquaredVariation(), of.system.main.replica_count)
-                       .mean_seconds;
-  }
-  field.batch_size = std::min(field.batch_size, of.main.resident_limit());
+  passage.batch_size = std::min(decoding(passage) + InSystem(rate, passage.read_seconds), of.main.resident_limit());
+  return passage;
 }
 
 }  // namespace
@@ -167,30 +193,26 @@ MeanField OpenLoopMeanField(const ServingSystem& system, const RequestMix& mix, 
   }
   if (requests_per_second <= 0) return field;
   const double rate = requests_per_second / of.Replicas();
-  double wait_seconds = 0;
-  double read_seconds = 0;
-  if (of.IsStatic()) {
-    FillStatic(of, rate, wait_seconds, read_seconds, field);
-  } else {
-    FillContinuous(of, rate, arrival_burstiness, wait_seconds, read_seconds, field);
-  }
+  Passage passage = of.IsStatic() ? PassStatic(of, rate) : PassContinuous(of, rate, arrival_burstiness);
   const Saturation full = Full(of, of.main.resident_limit());
   if (full.limit != ServingLimit::kPrefill) {
-    wait_seconds +=
+    passage.wait_seconds +=
         PlaceWait(of, requests_per_second, arrival_burstiness, of.main.resident_limit(), full.requests_per_second);
   }
   if (system.prefill) {
     // The first token is out before the sequence waits to decode.
-    if (of.main.output_tokens() > 0) field.tpot_seconds += wait_seconds / of.main.output_tokens();
+    passage.pause_seconds = of.main.output_tokens() > 0 ? passage.wait_seconds : 0;
     const double service_seconds = static_cast<double>(system.prefill->replica_count) / of.PrefillRate();
-    wait_seconds = GGcWaiting(requests_per_second, arrival_burstiness, service_seconds, mix.prompt.SquaredVariation(),
-                              system.prefill->replica_count)
-                       .mean_seconds;
-    read_seconds = of.PrefillSeconds();
+    passage.wait_seconds = GGcWaiting(requests_per_second, arrival_burstiness, service_seconds,
+                                      mix.prompt.SquaredVariation(), system.prefill->replica_count)
+                               .mean_seconds;
+    passage.read_seconds = of.PrefillSeconds();
   }
-  field.queueing_seconds = wait_seconds;
-  field.ttft_seconds = wait_seconds + read_seconds + of.TransferSeconds();
-  field.end_to_end_seconds = field.ttft_seconds + field.tpot_seconds * of.main.output_tokens();
+  field.batch_size = passage.batch_size;
+  field.tpot_seconds = of.PerToken(passage.step_seconds) + passage.pause_seconds * of.main.TokenShare();
+  field.queueing_seconds = passage.wait_seconds;
+  field.ttft_seconds = passage.wait_seconds + passage.read_seconds + of.TransferSeconds();
+  field.end_to_end_seconds = field.ttft_seconds + passage.pause_seconds + passage.step_seconds * of.main.decode_steps();
   return field;
 }
 
@@ -229,7 +251,7 @@ MeanField ClosedLoopMeanField(const ServingSystem& system, const RequestMix& mix
   const double waiting = std::max(0.0, field.end_to_end_seconds - read_seconds - decoding_seconds);
   const bool waits_to_decode = system.prefill && full.requests_per_second < of.PrefillRate();
   if (waits_to_decode && of.main.output_tokens() > 0) {
-    field.tpot_seconds += waiting / of.main.output_tokens();
+    field.tpot_seconds += waiting * of.main.TokenShare();
   } else {
     field.queueing_seconds = waiting;
   }
