@@ -13,7 +13,7 @@
 namespace sliceplan::rpc {
 namespace {
 
-using planner::LoadKind;
+using planner::ServingLoadKind;
 using planner::PoolRole;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -255,7 +255,7 @@ TEST(ServingJobTest, DefaultsAreSaid) {
   const planner::ServingJob& job = converted.job();
   EXPECT_EQ(job.workload.prompt.Mean(), 1024);
   EXPECT_EQ(job.workload.output.Mean(), 256);
-  EXPECT_EQ(job.workload.load, LoadKind::kLargestBatch);
+  EXPECT_EQ(job.workload.load, ServingLoadKind::kLargestBatch);
   EXPECT_EQ(job.mode, planner::EstimationMode::kCalibrated);
   EXPECT_FALSE(job.workload.precision.weights.has_value());
   EXPECT_FALSE(job.pools_given);
@@ -310,7 +310,7 @@ TEST(ServingJobTest, GivenFieldsAreTaken) {
   const planner::ServingJob& job = converted.job();
   EXPECT_EQ(job.workload.prompt.Mean(), 2000);
   EXPECT_NEAR(job.workload.prompt.SquaredVariation(), 2.25, 1e-9);
-  EXPECT_EQ(job.workload.load, LoadKind::kRate);
+  EXPECT_EQ(job.workload.load, ServingLoadKind::kRate);
   EXPECT_EQ(job.workload.requests_per_second, 20);
   EXPECT_EQ(job.workload.precision.weights, hardware::DataType::kInt8);
   EXPECT_EQ(job.workload.arrival_burstiness, 2);

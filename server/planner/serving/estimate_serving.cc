@@ -171,13 +171,10 @@ class Estimator {
 
   // Of the whole system.
   double Saturation() const {
-    double decode = 0;
-    double prefill = 0;
-    for (const Pool& pool : pools_) {
-      const double rate = SustainedRate(job_, pool.planned) * static_cast<double>(pool.planned.replica_count);
-      (pool.plan->pool().role == PoolRole::kPrefill ? prefill : decode) += rate;
-    }
-    return prefill_ ? std::min(prefill, decode) : decode;
+    if (prefill_) return SustainedRate(job_, main(), prefill());
+    double rate = 0;
+    for (const Pool& pool : pools_) rate += SustainedRate(job_, pool.planned);
+    return rate;
   }
 
   // Everybody starts together: every request takes the same time.
@@ -240,7 +237,7 @@ class Estimator {
     for (size_t i = 0; i < pools_.size(); ++i) {
       if (job_.pools[i].role == PoolRole::kPrefill) continue;
       const PlannedPool& pool = pools_[i].planned;
-      const double own = SustainedRate(job_, pool) * static_cast<double>(pool.replica_count);
+      const double own = SustainedRate(job_, pool);
       const double share = DecodeShare(own);
       if (share <= 0) continue;
       SystemResult result = ReplayLoad(job_, pool, prefill(), share, cancelled_);
@@ -320,7 +317,7 @@ class Estimator {
     double total = 0;
     for (const Pool& pool : pools_) {
       if (pool.plan->pool().role == PoolRole::kPrefill) continue;
-      total += SustainedRate(job_, pool.planned) * static_cast<double>(pool.planned.replica_count);
+      total += SustainedRate(job_, pool.planned);
     }
     return total > 0 ? own / total : 0;
   }
@@ -362,9 +359,9 @@ class Estimator {
     apart.kv_transfer_seconds = transfer.seconds;
     apart.kv_transfer_bytes = static_cast<int64_t>(transfer.bytes);
     apart.tier = transfer.tier;
-    const double one_decode = SustainedRate(job_, main());
-    const double one_prefill = SustainedRate(job_, *prefill());
-    if (one_prefill > 0) apart.prefill_per_decode_ratio = one_decode / one_prefill;
+    const double decode = SustainedRate(job_, main()) / static_cast<double>(main().replica_count);
+    const double prefill_rate = SustainedRate(job_, *prefill()) / static_cast<double>(prefill()->replica_count);
+    if (prefill_rate > 0) apart.prefill_per_decode_ratio = decode / prefill_rate;
     if (!transfer.rate_is_known) {
       estimate().assumptions.push_back(
           "pools: the rate of the network between them is not public; handing over the cache counts as free");
@@ -435,7 +432,7 @@ class Estimator {
   // With targets, replays with more replicas until all are met.
   void CountReplicas() {
     if (pools_.size() > 1) return;  // which pool should grow is the caller's choice
-    const double sustained = SustainedRate(job_, main());
+    const double sustained = SustainedRate(job_, main()) / static_cast<double>(main().replica_count);
     if (sustained <= 0) return;
     constexpr int64_t kMostReplicas = int64_t{1} << 20;
     const double rate = job_.workload.requests_per_second;

@@ -45,25 +45,6 @@ struct Rank {
   }
 };
 
-// Requests at a rate in the mean field: sequences resident by Little's law, each delayed by the prefills of others.
-double MeanFieldSeconds(const ServingJob& job, const ReplicaPlan& plan, int64_t max_batch, double rate) {
-  const double output = job.workload.output.Mean();
-  const double context = DecodeContext(job.workload);
-  const double prefill = plan.pool().role == PoolRole::kDecode ? 0 : plan.PrefillSeconds(1);
-  const double busy = rate * prefill;
-  if (busy >= 1) return std::numeric_limits<double>::max();
-  double batch = 1;
-  double token = 0;
-  constexpr int kRounds = 20;
-  for (int i = 0; i < kRounds; ++i) {
-    token = plan.TokenSeconds(std::max<int64_t>(1, static_cast<int64_t>(batch)), context) / (1 - busy);
-    const double next = std::min(rate * output * token, static_cast<double>(max_batch));
-    if (next == batch) break;
-    batch = std::max(1.0, next);
-  }
-  return prefill / (1 - busy) + output * token;
-}
-
 Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& plan, int64_t max_batch) {
   Rank rank;
   rank.axes = AxisCount(plan.parallelism());
@@ -98,9 +79,9 @@ Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& p
     }
     case ServingLoadKind::kRate: {
       const double rate = job.workload.requests_per_second / pool.replica_count;
-      const double sustained = SustainedRate(job, planned);
+      const double sustained = SustainedRate(job, planned) / pool.replica_count;
       rank.misses_targets = rate >= sustained;
-      rank.cost = rank.misses_targets ? -sustained : MeanFieldSeconds(job, plan, max_batch, rate);
+      rank.cost = rank.misses_targets ? -sustained : MeanSeconds(job, planned, rate);
       break;
     }
   }

@@ -6,6 +6,7 @@
 namespace sliceplan::planner {
 namespace {
 
+constexpr double kLeastSeconds = 1e-12;
 constexpr int64_t kRequests = 10'000;
 // A closed loop is measured over this many requests per user, all users together at most kRequests.
 constexpr int64_t kRequestsPerUser = 10;
@@ -46,23 +47,49 @@ Station StationOf(const ServingJob& job, const PlannedPool& pool) {
   return station;
 }
 
+ServingSystem SystemOf(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
+  ServingSystem system;
+  system.main = StationOf(job, main);
+  if (prefill != nullptr) {
+    system.prefill = StationOf(job, *prefill);
+    system.transfer_seconds_per_prompt = TransferOf(job, *prefill->plan, *main.plan).seconds;
+  }
+  return system;
+}
+
+RequestMix MixOf(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
+  const ServingWorkload& workload = job.workload;
+  RequestMix mix;
+  mix.prompt = workload.prompt;
+  mix.output = workload.output;
+  // Prompts of a pool that only decodes come with their caches.
+  mix.prefix_cache_hit_ratio =
+      main.plan->pool().role == PoolRole::kDecode && prefill == nullptr ? 1 : workload.prefix_cache_hit_ratio;
+  if (workload.speculation) {
+    mix.draft_tokens = workload.speculation->draft_tokens;
+    mix.acceptance_ratio = workload.speculation->acceptance_ratio;
+  }
+  return mix;
+}
+
 }  // namespace
 
+double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
+  if (main.max_batch_size < 1) return 0;
+  return SaturationOf(SystemOf(job, main, prefill), MixOf(job, main, prefill)).requests_per_second;
+}
+
 double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
-  if (pool.max_batch_size < 1) return 0;
-  if (pool.plan->pool().role == PoolRole::kPrefill) return 1 / std::max(pool.plan->PrefillSeconds(1), 1e-12);
-  const double output = job.workload.output.Mean();
-  const bool reads_prompts = pool.plan->pool().role == PoolRole::kBoth;
-  const double prefill = reads_prompts ? pool.plan->PrefillSeconds(1) : 0;
-  const double context = DecodeContext(job.workload);
-  double best = 0;
-  for (int64_t batch = 1;; batch = std::min(batch * 2, pool.max_batch_size)) {
-    const double token = pool.plan->TokenSeconds(batch, context) / static_cast<double>(batch);
-    const double steps = output - (reads_prompts ? 1 : 0);
-    best = std::max(best, 1 / std::max(prefill + steps * token, 1e-12));
-    if (batch == pool.max_batch_size) break;
-  }
-  return best;
+  if (pool.plan->pool().role != PoolRole::kPrefill) return SustainedRate(job, pool, nullptr);
+  return static_cast<double>(pool.replica_count) / std::max(pool.plan->PrefillSeconds(1), kLeastSeconds);
+}
+
+double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second) {
+  PlannedPool one = pool;
+  one.replica_count = 1;
+  const MeanField mean = OpenLoopMeanField(SystemOf(job, one, nullptr), MixOf(job, one, nullptr), requests_per_second,
+                                           job.workload.arrival_burstiness);
+  return mean.is_stable ? mean.end_to_end_seconds : std::numeric_limits<double>::max();
 }
 
 CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode) {
@@ -88,20 +115,8 @@ CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, cons
 SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
                         const std::function<bool()>& cancelled) {
   const ServingWorkload& workload = job.workload;
-  ServingSystem system;
-  system.main = StationOf(job, main);
-  if (prefill != nullptr) {
-    system.prefill = StationOf(job, *prefill);
-    system.transfer_seconds_per_prompt = TransferOf(job, *prefill->plan, *main.plan).seconds;
-  }
-  RequestMix mix;
-  mix.prompt = workload.prompt;
-  mix.output = workload.output;
-  mix.prefix_cache_hit_ratio = workload.prefix_cache_hit_ratio;
-  if (workload.speculation) {
-    mix.draft_tokens = workload.speculation->draft_tokens;
-    mix.acceptance_ratio = workload.speculation->acceptance_ratio;
-  }
+  const ServingSystem system = SystemOf(job, main, prefill);
+  const RequestMix mix = MixOf(job, main, prefill);
   Load load;
   ReplayOptions options;
   options.request_count = kRequests;

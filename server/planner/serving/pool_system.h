@@ -10,6 +10,7 @@
 #include "server/planner/serving/batch_point.h"
 #include "server/planner/serving/replay.h"
 #include "server/planner/serving/replica_plan.h"
+#include "server/planner/serving/saturation.h"
 #include "server/planner/serving/serving_estimate.h"
 
 namespace sliceplan::planner {
@@ -21,9 +22,13 @@ struct PlannedPool {
   int64_t max_batch_size = 0;  // that fits, per replica
 };
 
-// Requests per second that one replica sustains: at its best batch, every request takes its share of decode steps and
-// a prefill (which `role` may leave out).
+// Requests per second from which a queue grows without end: of the replicas of `pool`, alone in its role.
 double SustainedRate(const ServingJob& job, const PlannedPool& pool);
+// Of `main` with the prompts read by `prefill` where given.
+double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill);
+
+// One replica of `pool` at a rate, in the mean: seconds from arrival to the last token; infinite beyond saturation.
+double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second);
 
 // Cache of one prompt, handed from a prefill replica to a decode replica over the data-centre network or, on GPUs, the
 // leaf and spine network.

@@ -108,6 +108,7 @@ class ReplayRun {
   int64_t to_measure_ = 0;  // requests that are or were measured
   int64_t measured_done_ = 0;
   int64_t unservable_ = 0;
+  int64_t turned_away_ = 0;  // users whose request was, who send their next one now
   int64_t in_system_ = 0;
   double in_system_seconds_ = 0;
   double counted_until_ = 0;
@@ -140,6 +141,11 @@ void ReplayRun::Run(const std::function<bool()>& cancelled) {
     if (rounds % kPollInterval == 0 && (Events() > options_.max_events || (cancelled && cancelled()))) {
       is_complete_ = false;
       break;
+    }
+    if (turned_away_ > 0) {
+      --turned_away_;
+      if (arrivals_ < most_arrivals_) Submit(Create(now_), now_);
+      continue;
     }
     const double transferred = transfers_.empty() ? kNever : transfers_.top().seconds;
     const double read = prefill_ ? prefill_->NextEnd() : kNever;
@@ -248,6 +254,7 @@ void ReplayRun::Drop(int32_t index) {
   if (request.is_measured) ++measured_done_;
   Count(now_, -1);
   unused_.push_back(index);
+  if (load_.kind != LoadKind::kOpenLoop) ++turned_away_;
 }
 
 void ReplayRun::EndStep(ReplicaPool& pool, double now) {
@@ -350,7 +357,8 @@ ReplayResult ReplayRun::Result() {
     result.output_tokens_per_second = (stop_.output_tokens - start_.output_tokens) / seconds;
     result.input_tokens_per_second = (stop_.input_tokens - start_.input_tokens) / seconds;
     if (measured > 0) {
-      result.goodput_requests_per_second = result.requests_per_second * static_cast<double>(within_limits_) / measured;
+      result.goodput_requests_per_second =
+          result.requests_per_second * (static_cast<double>(within_limits_) / measured);
     }
     const double replica_seconds = seconds * main_.replica_count();
     const double busy = stop_.main.busy_seconds - start_.main.busy_seconds;

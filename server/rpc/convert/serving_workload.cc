@@ -14,7 +14,7 @@ namespace {
 
 using hardware::DataType;
 using planner::CountWords;
-using planner::LoadKind;
+using planner::ServingLoadKind;
 using planner::TokenLengths;
 
 constexpr int64_t kMaxBatch = int64_t{1} << 20;
@@ -118,27 +118,27 @@ void SetLoad(const v1::ServingWorkload& proto, const FieldPath& path, Violations
   switch (proto.load_case()) {
     case v1::ServingWorkload::kBatchSize:
       CheckRange(int64_t{proto.batch_size()}, 1, kMaxBatch, FieldPath(path, "batch_size"), violations);
-      workload.load = LoadKind::kBatch;
+      workload.load = ServingLoadKind::kBatch;
       workload.batch_size = proto.batch_size();
       break;
     case v1::ServingWorkload::kConcurrency:
       CheckRange(int64_t{proto.concurrency()}, 1, kMaxUsers, FieldPath(path, "concurrency"), violations);
-      workload.load = LoadKind::kConcurrency;
+      workload.load = ServingLoadKind::kConcurrency;
       workload.concurrency = proto.concurrency();
       break;
     case v1::ServingWorkload::kRequestsPerSecond:
       CheckPositive(proto.requests_per_second(), kMaxRequestsPerSecond, FieldPath(path, "requests_per_second"),
                     violations);
-      workload.load = LoadKind::kRate;
+      workload.load = ServingLoadKind::kRate;
       workload.requests_per_second = proto.requests_per_second();
       break;
-    case v1::ServingWorkload::LOAD_NOT_SET: workload.load = LoadKind::kLargestBatch; break;
+    case v1::ServingWorkload::LOAD_NOT_SET: workload.load = ServingLoadKind::kLargestBatch; break;
   }
   if (!proto.has_max_batch_size()) return;
   const FieldPath limit_path(path, "max_batch_size");
   if (!CheckRange(int64_t{proto.max_batch_size()}, 1, kMaxBatch, limit_path, violations)) return;
   workload.max_batch_size = proto.max_batch_size();
-  if (workload.load == LoadKind::kBatch && workload.batch_size > *workload.max_batch_size) {
+  if (workload.load == ServingLoadKind::kBatch && workload.batch_size > *workload.max_batch_size) {
     violations.Add(limit_path,
                    absl::StrCat("is below the batch of ", CountWords(workload.batch_size),
                                 " sequences that is asked for; raise it or leave it out."),
@@ -229,8 +229,8 @@ void SetEngine(const v1::ServingWorkload& proto, const FieldPath& path, Violatio
       FromProto(kWindowedKvPolicies, proto.windowed_kv_policy(), FieldPath(path, "windowed_kv_policy"), violations);
 }
 
-planner::LatencyLimits ToLimits(const v1::LatencyTarget& proto, const FieldPath& path, Violations& violations) {
-  planner::LatencyLimits limits;
+planner::LatencyTargets ToLimits(const v1::LatencyTarget& proto, const FieldPath& path, Violations& violations) {
+  planner::LatencyTargets limits;
   const auto read = [&](bool given, double seconds, absl::string_view name, std::optional<double>& limit) {
     if (!given) return;
     CheckPositive(seconds, kMaxLatencySeconds, FieldPath(path, name), violations);
