@@ -13,8 +13,8 @@
 namespace sliceplan::rpc {
 namespace {
 
-using planner::ServingLoadKind;
 using planner::PoolRole;
+using planner::ServingLoadKind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -300,8 +300,8 @@ class Estimator {
     const double users = std::max(1.0, share * job_.workload.concurrency / count);
     const double output = job_.workload.output.Mean();
     const double held = job_.workload.prompt.Mean() + pool.plan->pool().efficiency->cache_output_share * output;
-    const ClosedLoop loop = ClosedLoopOf(job_, *pool.plan, users,
-                                         pool.plan->memory().MaxBatch(static_cast<int64_t>(std::ceil(held))));
+    const ClosedLoop loop =
+        ClosedLoopOf(job_, *pool.plan, users, pool.plan->memory().MaxBatch(static_cast<int64_t>(std::ceil(held))));
     scale(loop.ttft_seconds, result.ttft);
     scale(loop.tpot_seconds, result.tpot);
     scale(loop.tpot_seconds, result.inter_token);
