@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "server/planner/legality.h"
 
 namespace sliceplan::planner {
 namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Fewest operations run again first.
 constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
@@ -28,18 +31,48 @@ int64_t MicrobatchSize(const TrainingWorkload& workload, const Parallelism& para
 const PlanLaws& EvaluatedPlan::laws() const { return mappings->laws[mapping_index]; }
 const MappedAxes& EvaluatedPlan::mapping() const { return mappings->mappings[mapping_index]; }
 
-void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
+bool PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds) {
+  if (evaluated.mappings == nullptr) return SearchMapping(evaluated, limit_seconds);
   const TrainingJob& job = JobOf(evaluated.plan);
   const std::vector<PlanLaws>& laws = evaluated.mappings->laws;
+  bool found = false;
   for (size_t i = 0; i < laws.size(); ++i) {
     const StepTimes times = TimeStep(job, evaluated.plan, load_, laws[i], stages_, details_);
-    if (i > 0 && times.expected_seconds >= evaluated.times.expected_seconds) continue;
+    if (times.expected_seconds >= limit_seconds) continue;
+    limit_seconds = times.expected_seconds;
     evaluated.times = times;
     evaluated.mapping_index = i;
+    found = true;
   }
+  return found;
 }
 
-PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings) : job_(job), mappings_(mappings) {
+bool PlanEvaluator::SearchMapping(EvaluatedPlan& evaluated, double limit_seconds) {
+  const TrainingJob& job = JobOf(evaluated.plan);
+  const StepPlan& plan = evaluated.plan;
+  TimeStep(job, plan, load_, placements_.SomeLaws(), stages_, details_, TimeTerms::kExpected);
+  const auto floor = [&](const PlanLaws& laws) { return RetimeStep(job, plan, load_, laws, stages_, details_); };
+  const auto seconds = [&](const PlanLaws& laws) {
+    const StepTimes times = TimeStep(job, plan, load_, laws, stages_, details_);
+    if (times.expected_seconds < limit_seconds) {
+      limit_seconds = times.expected_seconds;
+      evaluated.times = times;
+    }
+    return times.expected_seconds;
+  };
+  if (!placements_.Find(floor, seconds, limit_seconds)) return false;
+  auto set = std::make_shared<MappingSet>();
+  set->mappings.push_back(placements_.Mapping());
+  set->laws.push_back(placements_.laws());
+  set->enumerated_count = 1;
+  set->truncated = placements_.truncated();
+  evaluated.mappings = std::move(set);
+  evaluated.mapping_index = 0;
+  return true;
+}
+
+PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings)
+    : job_(job), mappings_(mappings), placements_(job.slice, job.allow_idle_chips) {
   if (const auto& format = job.workload.precision.accumulated_gradients) {
     accumulating_job_ = job;
     TrainingPrecision& precision = accumulating_job_->workload.precision;
@@ -79,7 +112,7 @@ bool PlanEvaluator::Fits(const MemoryUse& memory) const {
 }
 
 bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                              EvaluatedPlan& best) {
+                              std::optional<EvaluatedPlan>& best) {
   EvaluatedPlan candidate = base;
   candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
   if (candidate.plan.microbatch_size < 1) return false;
@@ -88,18 +121,15 @@ bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const Ev
   CountStep(job, candidate.plan, load_);
   candidate.memory = FullestStageMemory(job, candidate.plan, load_, stages_);
   candidate.fits = Fits(candidate.memory);
-  const bool first = best.mappings == nullptr;
-  if (!candidate.fits && !first && (best.fits || candidate.memory.headroom_bytes <= best.memory.headroom_bytes)) {
+  if (!candidate.fits && best && (best->fits || candidate.memory.headroom_bytes <= best->memory.headroom_bytes)) {
     return false;
   }
-  // Where a plan that does not fit lies is asked once, when nothing fits.
-  if (candidate.fits) ChooseMapping(candidate);
   ++evaluated_count_;
-  const bool better = first || (candidate.fits && !best.fits) ||
-                      (candidate.fits == best.fits &&
-                       (candidate.fits ? candidate.times.expected_seconds < best.times.expected_seconds : true));
-  if (better) best = std::move(candidate);
-  return better && best.fits;
+  // Where a plan that does not fit lies is asked once, when nothing fits.
+  const bool beatable = best && best->fits;
+  if (candidate.fits && !ChooseMapping(candidate, beatable ? best->times.expected_seconds : kNever)) return false;
+  best = std::move(candidate);
+  return best->fits;
 }
 
 MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
@@ -128,6 +158,42 @@ MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
   return least;
 }
 
+std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism, const PlanLaws& laws) {
+  const TrainingWorkload& workload = job_.workload;
+  const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
+  const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
+  SplitStages(*job_.model, parallelism, stages_);
+  std::optional<double> floor;
+  // Whether the choice fits.
+  const auto consider = [&](RematPolicy policy, int32_t accumulation) {
+    const StepPlan plan = PlanOf(parallelism, policy, accumulation);
+    if (plan.microbatch_size < 1) return false;
+    const TrainingJob& job = JobOf(plan);
+    CountStep(job, plan, load_);
+    if (!Fits(FullestStageMemory(job, plan, load_, stages_))) return false;
+    const double seconds = TimeStep(job, plan, load_, laws, stages_, details_).expected_seconds;
+    floor = std::min(floor.value_or(kNever), seconds);
+    return true;
+  };
+  int32_t accumulation = workload.gradient_accumulation.value_or(1);
+  while (true) {
+    bool cheapest_fits = false;
+    if (fixed_policy) {
+      cheapest_fits = consider(workload.remat_policy.value_or(RematPolicy::kFull), accumulation);
+    } else {
+      for (RematPolicy policy : kPoliciesByRecompute) {
+        if (!consider(policy, accumulation)) continue;
+        cheapest_fits = policy == RematPolicy::kNone;
+        if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
+      }
+    }
+    if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
+    if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
+    accumulation *= 2;
+  }
+  return floor;
+}
+
 absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings) {
   absl::StatusOr<std::shared_ptr<const MappingSet>> mappings =
       mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips, max_mappings);
@@ -135,9 +201,21 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;
   base.mappings = *std::move(mappings);
-  SplitStages(*job_.model, parallelism, stages_);
+  return ChooseAll(base, evaluated);
+}
 
-  EvaluatedPlan best;
+absl::Status PlanEvaluator::EvaluateAllPlacements(const Parallelism& parallelism, EvaluatedPlan& evaluated) {
+  if (!PlacementSearch::Covers(job_.slice) || !parallelism.mapping.empty()) return Evaluate(parallelism, evaluated);
+  if (absl::Status status = placements_.Open(parallelism); !status.ok()) return status;
+  EvaluatedPlan base;
+  base.plan.parallelism = parallelism;
+  return ChooseAll(base, evaluated);
+}
+
+absl::Status PlanEvaluator::ChooseAll(const EvaluatedPlan& base, EvaluatedPlan& evaluated) {
+  const Parallelism& parallelism = base.plan.parallelism;
+  SplitStages(*job_.model, parallelism, stages_);
+  std::optional<EvaluatedPlan> best;
   const TrainingWorkload& workload = job_.workload;
   const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
@@ -146,7 +224,7 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
     bool cheapest_fits = false;
     if (fixed_policy) {
       TryPolicy(workload.remat_policy.value_or(RematPolicy::kFull), accumulation, base, best);
-      cheapest_fits = best.fits;
+      cheapest_fits = best && best->fits;
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
         if (!TryPolicy(policy, accumulation, base, best)) continue;
@@ -157,16 +235,16 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
     }
     // More accumulation only pays where it saves recompute or makes the job fit.
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
-    if (best.fits && best.plan.gradient_accumulation < accumulation) break;
+    if (best && best->fits && best->plan.gradient_accumulation < accumulation) break;
     if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
     accumulation *= 2;
   }
-  if (best.mappings == nullptr) return absl::InvalidArgumentError("the batch does not divide over the plan");
-  if (!best.fits) {
-    CountStep(JobOf(best.plan), best.plan, load_);
-    ChooseMapping(best);
+  if (!best) return absl::InvalidArgumentError("the batch does not divide over the plan");
+  if (!best->fits) {
+    CountStep(JobOf(best->plan), best->plan, load_);
+    ChooseMapping(*best, kNever);
   }
-  evaluated = std::move(best);
+  evaluated = *std::move(best);
   return absl::OkStatus();
 }
 

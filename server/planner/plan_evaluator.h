@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "server/planner/mapping.h"
+#include "server/planner/placement_search.h"
 #include "server/planner/plan_laws.h"
 #include "server/planner/stage_split.h"
 #include "server/planner/step_load.h"
@@ -20,7 +21,7 @@ namespace sliceplan::planner {
 
 struct EvaluatedPlan {
   StepPlan plan;
-  std::shared_ptr<const MappingSet> mappings;
+  std::shared_ptr<const MappingSet> mappings;  // of all placements searched, the best
   size_t mapping_index = 0;
   StepTimes times;
   MemoryUse memory;  // of the fullest stage
@@ -40,6 +41,12 @@ class PlanEvaluator {
   // least shortfall. INVALID_ARGUMENT: the degrees cannot be placed on the slice, or the given mapping is wrong.
   // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
   absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
+  // The same among all placements, not only the kMaxMappings that are looked at closely.
+  absl::Status EvaluateAllPlacements(const Parallelism& parallelism, EvaluatedPlan& evaluated);
+
+  // No choice of recompute and accumulation that fits takes less when its collectives follow `laws`, or none fits:
+  // nullopt. `laws`: at least as good as those of every placement.
+  std::optional<double> FloorSeconds(const Parallelism& parallelism, const PlanLaws& laws);
 
   // The job as a plan runs it: gradients that are accumulated may have a format of their own.
   const TrainingJob& JobOf(const StepPlan& plan) const;
@@ -60,12 +67,18 @@ class PlanEvaluator {
   int64_t evaluated_count() const { return evaluated_count_; }
 
  private:
-  bool TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, EvaluatedPlan& best);
-  void ChooseMapping(EvaluatedPlan& evaluated);
+  absl::Status ChooseAll(const EvaluatedPlan& base, EvaluatedPlan& evaluated);
+  // Whether the best so far has become this one.
+  bool TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
+                 std::optional<EvaluatedPlan>& best);
+  // The placement with the shortest step, if that is below the limit.
+  bool ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds);
+  bool SearchMapping(EvaluatedPlan& evaluated, double limit_seconds);
 
   const TrainingJob& job_;
   std::optional<TrainingJob> accumulating_job_;
   MappingCache& mappings_;
+  PlacementSearch placements_;
   StepLoad load_;
   StageSplit stages_;
   StepDetails details_;

@@ -14,7 +14,7 @@ namespace sliceplan::planner {
 struct SearchSite {
   // All three must outlive it.
   SearchSite(const ShardingQuestion& question, size_t index, MappingCache& mappings)
-      : index(index), job(JobOf(question, index)), ideal(job.slice), evaluator(job, mappings) {}
+      : index(index), job(JobOf(question, index)), ideal(job.slice, job.allow_idle_chips), evaluator(job, mappings) {}
   SearchSite(const SearchSite&) = delete;
   SearchSite& operator=(const SearchSite&) = delete;
 
