@@ -221,12 +221,21 @@ void PlacementSearch::ChooseOrders(const Way& way, size_t physical, Spans& spans
     if (same) first = chosen_[earlier];
   }
   const std::vector<OrderedSpans>& orders = *order_lists_[physical];
+  absl::InlinedVector<std::pair<double, size_t>, 8> by_floor;
   for (size_t order = first; order < orders.size(); ++order) {
+    spans[physical] = &orders[order].spans;
+    // Figures that an order needs, its way needs too: the status was looked at then.
+    LawsFrom(*way.block, spans, laws_).IgnoreError();
+    by_floor.emplace_back(floor(laws_), order);
+  }
+  std::sort(by_floor.begin(), by_floor.end());
+  const bool last = physical + 1 == way.block->size();
+  for (const auto& [least, order] : by_floor) {
+    if (least * kSlack >= limit_) break;
     chosen_[physical] = order;
     spans[physical] = &orders[order].spans;
-    // Figures that a way needs, its orders need too: the status was looked at then.
-    LawsFrom(*way.block, spans, laws_).IgnoreError();
-    if (floor(laws_) * kSlack < limit_) ChooseOrders(way, physical + 1, spans, floor, seconds);
+    if (last) LawsFrom(*way.block, spans, laws_).IgnoreError();
+    ChooseOrders(way, physical + 1, spans, floor, seconds);
   }
   spans[physical] = innermost;
 }

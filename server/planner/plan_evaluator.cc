@@ -12,6 +12,9 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// Of more than these, those that cannot win are found faster than they are timed.
+constexpr size_t kFewMappings = 4;
+
 // Fewest operations run again first.
 constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
     RematPolicy::kNone,    RematPolicy::kMinimalFlash,     RematPolicy::kSaveDotWithContextExceptMlp,
@@ -36,8 +39,11 @@ bool PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds
   const TrainingJob& job = JobOf(evaluated.plan);
   const std::vector<PlanLaws>& laws = evaluated.mappings->laws;
   bool found = false;
+  const bool many = laws.size() > kFewMappings;
+  if (many) TimeStep(job, evaluated.plan, *load_, laws.front(), stages_, details_, TimeTerms::kExpected);
   for (size_t i = 0; i < laws.size(); ++i) {
-    const StepTimes times = TimeStep(job, evaluated.plan, load_, laws[i], stages_, details_);
+    if (many && RetimeStep(job, evaluated.plan, *load_, laws[i], stages_, details_) >= limit_seconds) continue;
+    const StepTimes times = TimeStep(job, evaluated.plan, *load_, laws[i], stages_, details_);
     if (times.expected_seconds >= limit_seconds) continue;
     limit_seconds = times.expected_seconds;
     evaluated.times = times;
@@ -50,10 +56,10 @@ bool PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds
 bool PlanEvaluator::SearchMapping(EvaluatedPlan& evaluated, double limit_seconds) {
   const TrainingJob& job = JobOf(evaluated.plan);
   const StepPlan& plan = evaluated.plan;
-  TimeStep(job, plan, load_, placements_.SomeLaws(), stages_, details_, TimeTerms::kExpected);
-  const auto floor = [&](const PlanLaws& laws) { return RetimeStep(job, plan, load_, laws, stages_, details_); };
+  TimeStep(job, plan, *load_, placements_.SomeLaws(), stages_, details_, TimeTerms::kExpected);
+  const auto floor = [&](const PlanLaws& laws) { return RetimeStep(job, plan, *load_, laws, stages_, details_); };
   const auto seconds = [&](const PlanLaws& laws) {
-    const StepTimes times = TimeStep(job, plan, load_, laws, stages_, details_);
+    const StepTimes times = TimeStep(job, plan, *load_, laws, stages_, details_);
     if (times.expected_seconds < limit_seconds) {
       limit_seconds = times.expected_seconds;
       evaluated.times = times;
@@ -71,8 +77,8 @@ bool PlanEvaluator::SearchMapping(EvaluatedPlan& evaluated, double limit_seconds
   return true;
 }
 
-PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings)
-    : job_(job), mappings_(mappings), placements_(job.slice, job.allow_idle_chips) {
+PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings, StepLoadCache* loads)
+    : job_(job), mappings_(mappings), placements_(job.slice, job.allow_idle_chips), loads_(loads) {
   if (const auto& format = job.workload.precision.accumulated_gradients) {
     accumulating_job_ = job;
     TrainingPrecision& precision = accumulating_job_->workload.precision;
@@ -111,25 +117,42 @@ bool PlanEvaluator::Fits(const MemoryUse& memory) const {
          job_.min_headroom_ratio * static_cast<double>(memory.capacity_bytes);
 }
 
-bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                              std::optional<EvaluatedPlan>& best) {
-  EvaluatedPlan candidate = base;
-  candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
-  if (candidate.plan.microbatch_size < 1) return false;
+void PlanEvaluator::Count(const StepPlan& plan) {
+  if (loads_ != nullptr) {
+    load_ = &loads_->Of(job_, plan);
+  } else {
+    CountStep(job_, plan, own_load_);
+  }
+}
 
-  const TrainingJob& job = JobOf(candidate.plan);
-  CountStep(job, candidate.plan, load_);
-  candidate.memory = FullestStageMemory(job, candidate.plan, load_, stages_);
+PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
+                                              double limit_seconds, std::optional<Choice>& best) {
+  Choice choice{base};
+  EvaluatedPlan& candidate = choice.evaluated;
+  candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
+  if (candidate.plan.microbatch_size < 1) return Trial::kNotBetter;
+
+  Count(candidate.plan);
+  candidate.memory = FullestStageMemory(JobOf(candidate.plan), candidate.plan, *load_, stages_);
   candidate.fits = Fits(candidate.memory);
-  if (!candidate.fits && best && (best->fits || candidate.memory.headroom_bytes <= best->memory.headroom_bytes)) {
-    return false;
+  const bool best_fits = best && best->evaluated.fits;
+  if (!candidate.fits) {
+    if (best && (best_fits || candidate.memory.headroom_bytes <= best->evaluated.memory.headroom_bytes)) {
+      return Trial::kNotBetter;
+    }
+    best = std::move(choice);
+    // Where a plan that does not fit lies is asked once, when nothing fits.
+    return Trial::kNotBetter;
   }
   ++evaluated_count_;
-  // Where a plan that does not fit lies is asked once, when nothing fits.
-  const bool beatable = best && best->fits;
-  if (candidate.fits && !ChooseMapping(candidate, beatable ? best->times.expected_seconds : kNever)) return false;
-  best = std::move(candidate);
-  return best->fits;
+  const bool has_time = best_fits && best->below;
+  if (!ChooseMapping(candidate, has_time ? best->evaluated.times.expected_seconds : limit_seconds)) {
+    if (has_time) return Trial::kNotBetter;
+    if (best_fits) return Trial::kUnclear;
+    choice.below = false;
+  }
+  best = std::move(choice);
+  return Trial::kBetter;
 }
 
 MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
@@ -146,8 +169,8 @@ MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
     const StepPlan plan =
         PlanOf(parallelism, workload.remat_policy.value_or(RematPolicy::kFull), static_cast<int32_t>(rounds));
     const TrainingJob& job = JobOf(plan);
-    CountStep(job, plan, load_);
-    return FullestStageMemory(job, plan, load_, stages_);
+    Count(plan);
+    return FullestStageMemory(job, plan, *load_, stages_);
   };
   MemoryUse least = memory_of(accumulation);
   // Accumulated gradients may be wider.
@@ -164,14 +187,16 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
   SplitStages(*job_.model, parallelism, stages_);
   std::optional<double> floor;
-  // Whether the choice fits.
-  const auto consider = [&](RematPolicy policy, int32_t accumulation) {
-    const StepPlan plan = PlanOf(parallelism, policy, accumulation);
+  StepPlan plan;
+  const auto fits = [&](RematPolicy policy, int32_t accumulation) {
+    plan = PlanOf(parallelism, policy, accumulation);
     if (plan.microbatch_size < 1) return false;
-    const TrainingJob& job = JobOf(plan);
-    CountStep(job, plan, load_);
-    if (!Fits(FullestStageMemory(job, plan, load_, stages_))) return false;
-    const double seconds = TimeStep(job, plan, load_, laws, stages_, details_).expected_seconds;
+    Count(plan);
+    return Fits(FullestStageMemory(JobOf(plan), plan, *load_, stages_));
+  };
+  const auto consider = [&](RematPolicy policy, int32_t accumulation) {
+    if (!fits(policy, accumulation)) return false;
+    const double seconds = TimeStep(JobOf(plan), plan, *load_, laws, stages_, details_).expected_seconds;
     floor = std::min(floor.value_or(kNever), seconds);
     return true;
   };
@@ -182,6 +207,8 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
       cheapest_fits = consider(workload.remat_policy.value_or(RematPolicy::kFull), accumulation);
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
+        // What recomputes everything holds least.
+        if (policy == kPoliciesByRecompute.front() && !fits(RematPolicy::kFull, accumulation)) break;
         if (!consider(policy, accumulation)) continue;
         cheapest_fits = policy == RematPolicy::kNone;
         if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
@@ -201,21 +228,31 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;
   base.mappings = *std::move(mappings);
-  return ChooseAll(base, evaluated);
+  return ChooseAll(base, kNever, evaluated).status();
 }
 
-absl::Status PlanEvaluator::EvaluateAllPlacements(const Parallelism& parallelism, EvaluatedPlan& evaluated) {
-  if (!PlacementSearch::Covers(job_.slice) || !parallelism.mapping.empty()) return Evaluate(parallelism, evaluated);
-  if (absl::Status status = placements_.Open(parallelism); !status.ok()) return status;
+absl::StatusOr<bool> PlanEvaluator::EvaluateBelow(double limit_seconds, const Parallelism& parallelism,
+                                                  EvaluatedPlan& evaluated) {
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;
-  return ChooseAll(base, evaluated);
+  absl::Status status;
+  if (PlacementSearch::Covers(job_.slice) && parallelism.mapping.empty()) {
+    status = placements_.Open(parallelism);
+  } else {
+    absl::StatusOr<std::shared_ptr<const MappingSet>> mappings =
+        mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips);
+    status = mappings.status();
+    if (status.ok()) base.mappings = *std::move(mappings);
+  }
+  if (!status.ok()) return status;
+  return ChooseAll(base, limit_seconds, evaluated);
 }
 
-absl::Status PlanEvaluator::ChooseAll(const EvaluatedPlan& base, EvaluatedPlan& evaluated) {
+absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double limit_seconds,
+                                              EvaluatedPlan& evaluated) {
   const Parallelism& parallelism = base.plan.parallelism;
   SplitStages(*job_.model, parallelism, stages_);
-  std::optional<EvaluatedPlan> best;
+  std::optional<Choice> best;
   const TrainingWorkload& workload = job_.workload;
   const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
@@ -223,11 +260,16 @@ absl::Status PlanEvaluator::ChooseAll(const EvaluatedPlan& base, EvaluatedPlan& 
   while (true) {
     bool cheapest_fits = false;
     if (fixed_policy) {
-      TryPolicy(workload.remat_policy.value_or(RematPolicy::kFull), accumulation, base, best);
-      cheapest_fits = best && best->fits;
+      const Trial trial =
+          TryPolicy(workload.remat_policy.value_or(RematPolicy::kFull), accumulation, base, limit_seconds, best);
+      if (trial == Trial::kUnclear) return ChooseAll(base, kNever, evaluated);
+      cheapest_fits = best && best->evaluated.fits;
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
-        if (!TryPolicy(policy, accumulation, base, best)) continue;
+        const Trial trial = TryPolicy(policy, accumulation, base, limit_seconds, best);
+        // Which of two choices beyond the limit is faster decides what else is tried.
+        if (trial == Trial::kUnclear) return ChooseAll(base, kNever, evaluated);
+        if (trial == Trial::kNotBetter) continue;
         cheapest_fits = policy == RematPolicy::kNone;
         // Its successor keeps the MLP's matmuls and runs attention again: which is less depends on the sequence.
         if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
@@ -235,24 +277,25 @@ absl::Status PlanEvaluator::ChooseAll(const EvaluatedPlan& base, EvaluatedPlan& 
     }
     // More accumulation only pays where it saves recompute or makes the job fit.
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
-    if (best && best->fits && best->plan.gradient_accumulation < accumulation) break;
+    if (best && best->evaluated.fits && best->evaluated.plan.gradient_accumulation < accumulation) break;
     if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
     accumulation *= 2;
   }
   if (!best) return absl::InvalidArgumentError("the batch does not divide over the plan");
-  if (!best->fits) {
-    CountStep(JobOf(best->plan), best->plan, load_);
-    ChooseMapping(*best, kNever);
+  if (!best->evaluated.fits) {
+    Count(best->evaluated.plan);
+    ChooseMapping(best->evaluated, kNever);
   }
-  evaluated = *std::move(best);
-  return absl::OkStatus();
+  if (!best->below) return false;
+  evaluated = std::move(best->evaluated);
+  return true;
 }
 
 void PlanEvaluator::Recount(const EvaluatedPlan& evaluated) {
   const TrainingJob& job = JobOf(evaluated.plan);
   SplitStages(*job.model, evaluated.plan.parallelism, stages_);
-  CountStep(job, evaluated.plan, load_);
-  TimeStep(job, evaluated.plan, load_, evaluated.laws(), stages_, details_);
+  Count(evaluated.plan);
+  TimeStep(job, evaluated.plan, *load_, evaluated.laws(), stages_, details_);
 }
 
 }  // namespace sliceplan::planner

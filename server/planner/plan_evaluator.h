@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/planner/mapping.h"
 #include "server/planner/placement_search.h"
 #include "server/planner/plan_laws.h"
@@ -34,15 +35,17 @@ struct EvaluatedPlan {
 // Evaluates plans of one job, which must outlive it. Not thread-safe: holds the working memory of one evaluation.
 class PlanEvaluator {
  public:
-  PlanEvaluator(const TrainingJob& job, MappingCache& mappings);
+  // `loads`: counts shared by the plans of a search, which outlive it; null: each plan counts for itself.
+  PlanEvaluator(const TrainingJob& job, MappingCache& mappings, StepLoadCache* loads = nullptr);
 
   // Requires a legal plan. Free choices: the mapping with the shortest step, then the recompute policy and accumulation
   // that give the shortest step of those that fit, simplest first among equals. When nothing fits, the choice with the
   // least shortfall. INVALID_ARGUMENT: the degrees cannot be placed on the slice, or the given mapping is wrong.
   // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
   absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
-  // The same among all placements, not only the kMaxMappings that are looked at closely.
-  absl::Status EvaluateAllPlacements(const Parallelism& parallelism, EvaluatedPlan& evaluated);
+  // The same among all placements, not only the kMaxMappings that are looked at closely; only plans below the limit are
+  // of interest. True when there is one, and then it is the plan that Evaluate finds when it looks at them all.
+  absl::StatusOr<bool> EvaluateBelow(double limit_seconds, const Parallelism& parallelism, EvaluatedPlan& evaluated);
 
   // No choice of recompute and accumulation that fits takes less when its collectives follow `laws`, or none fits:
   // nullopt. `laws`: at least as good as those of every placement.
@@ -61,25 +64,35 @@ class PlanEvaluator {
   // Counts, stages and times of the last evaluated plan once more, for its breakdown.
   void Recount(const EvaluatedPlan& evaluated);
 
-  const StepLoad& load() const { return load_; }
+  const StepLoad& load() const { return *load_; }
   const StageSplit& stages() const { return stages_; }
   const StepDetails& details() const { return details_; }
   int64_t evaluated_count() const { return evaluated_count_; }
 
  private:
-  absl::Status ChooseAll(const EvaluatedPlan& base, EvaluatedPlan& evaluated);
-  // Whether the best so far has become this one.
-  bool TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                 std::optional<EvaluatedPlan>& best);
+  // What became of a choice of recompute and accumulation beside the best so far.
+  enum class Trial { kNotBetter, kBetter, kUnclear };
+  // The best choice so far. Not `below`: it fits and takes the limit of interest or longer, how long nobody asked.
+  struct Choice {
+    EvaluatedPlan evaluated;
+    bool below = true;
+  };
+  // False when nothing below the limit fits.
+  absl::StatusOr<bool> ChooseAll(const EvaluatedPlan& base, double limit_seconds, EvaluatedPlan& evaluated);
+  Trial TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, double limit_seconds,
+                  std::optional<Choice>& best);
   // The placement with the shortest step, if that is below the limit.
   bool ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds);
   bool SearchMapping(EvaluatedPlan& evaluated, double limit_seconds);
+  void Count(const StepPlan& plan);
 
   const TrainingJob& job_;
   std::optional<TrainingJob> accumulating_job_;
   MappingCache& mappings_;
   PlacementSearch placements_;
-  StepLoad load_;
+  StepLoadCache* const loads_;
+  StepLoad own_load_;
+  const StepLoad* load_ = &own_load_;
   StageSplit stages_;
   StepDetails details_;
   int64_t evaluated_count_ = 0;

@@ -41,6 +41,11 @@ SiteSearch::SiteSearch(SearchSite& site, const ModelDivisors& divisors, const Pl
 }
 
 void SiteSearch::Run() {
+  SearchPlans();
+  site_.loads.Clear();
+}
+
+void SiteSearch::SearchPlans() {
   ListGroups();
   while (!heap_.empty()) {
     const Node node = heap_.front();
@@ -75,7 +80,8 @@ void SiteSearch::Open(const Node& node) {
       return;
     }
     case Level::kShape: return BoundShape(node.index);
-    case Level::kBoundedShape: return OpenShape(node.index);
+    case Level::kBoundedShape: return FitShape(node);
+    case Level::kFittedShape: return OpenShape(node);
     case Level::kSplit: return FitSplit(node.index);
     case Level::kFittedSplit: return Evaluate(node);
   }
@@ -85,7 +91,8 @@ int64_t SiteSearch::PlansOf(const Node& node) const {
   switch (node.level) {
     case Level::kGroup: return groups_[node.index].split_count * static_cast<int64_t>(groups_[node.index].count);
     case Level::kShape:
-    case Level::kBoundedShape: return groups_[group_of_shape_[node.index]].split_count;
+    case Level::kBoundedShape:
+    case Level::kFittedShape: return groups_[group_of_shape_[node.index]].split_count;
     case Level::kSplit:
     case Level::kFittedSplit: return 1;
   }
@@ -140,8 +147,7 @@ double SiteSearch::GroupSeconds(const PlanShape& shape, const PlanLaws& laws) {
   const roofline::EfficiencyProfile* const profile = site_.job.profile;
   if (profile != nullptr && profile->fsdp_hidden_cost_ratio > 1) return 0;  // hiding costs more than it saves
   const StepPlan plan = FastestPlan(MostSharded(shape));
-  CountStep(site_.job, plan, load_);
-  TimeStep(site_.job, plan, load_, laws, whole_model_, details_, TimeTerms::kExpected);
+  TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), laws, whole_model_, details_, TimeTerms::kExpected);
   return details_.stages.front().expected_seconds;
 }
 
@@ -162,25 +168,32 @@ void SiteSearch::BoundShape(size_t index) {
   if (Unknown(laws.status(), groups_[group_of_shape_[index]].split_count)) return;
   const StepPlan plan = FastestPlan(MostSharded(shape));
   SplitStages(*site_.job.model, plan.parallelism, stages_);
-  CountStep(site_.job, plan, load_);
-  Push(TimeStep(site_.job, plan, load_, *laws, stages_, details_).expected_seconds, Level::kBoundedShape, index);
+  Push(TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds, Level::kBoundedShape, index);
 }
 
-void SiteSearch::OpenShape(size_t index) {
-  const PlanShape& shape = shapes_[index];
+// No split holds less than the one that shards most, so none has more choices that fit.
+void SiteSearch::FitShape(const Node& node) {
+  const PlanShape& shape = shapes_[node.index];
   const Parallelism most_sharded = MostSharded(shape);
-  if (const MemoryUse least = site_.evaluator.LeastMemory(most_sharded); !site_.evaluator.Fits(least)) {
-    progress_.Prune(PruneReason::kOutOfMemory, groups_[group_of_shape_[index]].split_count);
-    record_.AddTooLarge(site_.index, most_sharded, least);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
+  if (const std::optional<double> floor = site_.evaluator.FloorSeconds(most_sharded, *laws)) {
+    Push(std::max(*floor, node.bound_seconds), Level::kFittedShape, node.index);
     return;
   }
+  progress_.Prune(PruneReason::kOutOfMemory, groups_[group_of_shape_[node.index]].split_count);
+  record_.AddTooLarge(site_.index, most_sharded, site_.evaluator.LeastMemory(most_sharded));
+}
+
+void SiteSearch::OpenShape(const Node& node) {
+  const PlanShape& shape = shapes_[node.index];
   SplitStages(*site_.job.model, shape.parallelism, stages_);
-  CountStep(site_.job, FastestPlan(most_sharded), load_);
+  const StepLoad& load = site_.loads.Of(site_.job, FastestPlan(MostSharded(shape)));
   for (Parallelism& split : SplitsOf(shape, limits_)) {
     const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split);
     if (Unknown(laws.status(), 1)) continue;
     const StepPlan plan = FastestPlan(split);
-    const double bound = TimeStep(site_.job, plan, load_, *laws, stages_, details_).expected_seconds;
+    const double bound = std::max(
+        node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
     splits_.push_back({std::move(split), bound, *laws});
     Push(bound, Level::kSplit, splits_.size() - 1);
   }
@@ -199,11 +212,14 @@ void SiteSearch::FitSplit(size_t index) {
 
 void SiteSearch::Evaluate(const Node& node) {
   EvaluatedPlan evaluated;
-  const absl::Status status = site_.evaluator.EvaluateAllPlacements(splits_[node.index].plan, evaluated);
-  if (absl::IsFailedPrecondition(status)) {
-    Unknown(status, 1);
-  } else if (!status.ok()) {
+  const double limit = record_.UnwantedFrom(site_.index, node.bound_seconds);
+  const absl::StatusOr<bool> below = site_.evaluator.EvaluateBelow(limit, splits_[node.index].plan, evaluated);
+  if (absl::IsFailedPrecondition(below.status())) {
+    Unknown(below.status(), 1);
+  } else if (!below.ok()) {
     progress_.Prune(PruneReason::kNoPlacement, 1);
+  } else if (!*below) {
+    progress_.Prune(PruneReason::kNetworkFloor, 1);
   } else {
     ++progress_.evaluated_count;
     if (evaluated.mappings->truncated) record_.AddUnseen(site_.index, node.bound_seconds);

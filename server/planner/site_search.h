@@ -34,8 +34,8 @@ struct SearchProgress {
   bool Poll();
 };
 
-// Bounds groups of shapes cheaply, then shapes, splits and splits with the recompute that their memory asks for, each
-// only while its bound is the least of all that is left; evaluates what is left then. All arguments outlive it.
+// Bounds groups of shapes cheaply, then shapes, shapes with the recompute that their memory asks for, and so their
+// splits, each only while its bound is the least of all that is left; evaluates what is left then. All arguments outlive it.
 class SiteSearch {
  public:
   SiteSearch(SearchSite& site, const ModelDivisors& divisors, const PlanLimits& limits, SearchRecord& record,
@@ -45,7 +45,7 @@ class SiteSearch {
 
  private:
   // How closely a node has been looked at; its index is of that kind.
-  enum class Level { kGroup, kShape, kBoundedShape, kSplit, kFittedSplit };
+  enum class Level { kGroup, kShape, kBoundedShape, kFittedShape, kSplit, kFittedSplit };
   struct Node {
     double bound_seconds = 0;
     Level level = Level::kGroup;
@@ -71,6 +71,7 @@ class SiteSearch {
     PlanLaws laws;
   };
 
+  void SearchPlans();
   void ListGroups();
   double GroupSeconds(const PlanShape& shape, const PlanLaws& laws);
   // No less than the bubble of the schedule and an even share of every layer.
@@ -78,7 +79,8 @@ class SiteSearch {
   void Push(double bound_seconds, Level level, size_t index);
   void Open(const Node& node);
   void BoundShape(size_t index);
-  void OpenShape(size_t index);
+  void FitShape(const Node& node);
+  void OpenShape(const Node& node);
   void FitSplit(size_t index);
   void Evaluate(const Node& node);
   int64_t PlansOf(const Node& node) const;
@@ -97,7 +99,6 @@ class SiteSearch {
   std::vector<Split> splits_;
   std::vector<Node> heap_;
   int64_t pushed_count_ = 0;
-  StepLoad load_;
   StageSplit stages_;
   StageSplit whole_model_;
   StepDetails details_;
