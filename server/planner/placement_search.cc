@@ -32,6 +32,13 @@ bool NowhereSlower(const AxisSpan& a, const AxisSpan& b) {
          a.gather_hops <= b.gather_hops && a.permute_hops <= b.permute_hops;
 }
 
+void CopyGathers(PlanLaws& laws) {
+  laws.weights_scatter = laws.weights_gather;
+  laws.weights_scatter_with_expert = laws.weights_gather_with_expert;
+  laws.tensor_scatter = laws.tensor_gather;
+  laws.context_scatter = laws.context_gather;
+}
+
 }  // namespace
 
 PlacementSearch::PlacementSearch(const hardware::Slice& slice, bool allow_idle_chips)
@@ -98,38 +105,29 @@ const std::vector<PlacementSearch::OrderedSpans>& PlacementSearch::OrdersOn(
   return *kept;
 }
 
+absl::Status PlacementSearch::SetLaw(const PlanLawSlot& slot, size_t axis_count, const Spans& spans,
+                                     PlanLaws& laws) const {
+  const size_t g = static_cast<size_t>(slot.group);
+  AxisSpans joined;
+  for (size_t i = 0; i < axis_count; ++i) {
+    const AxisSpan& span = (*spans[i])[g];
+    if (span.members <= 1) continue;
+    joined.span[joined.count] = span;
+    joined.span[joined.count++].axis = static_cast<int32_t>(i);
+    joined.members *= span.members;
+  }
+  if (joined.members * group_slices_[g] <= 1) return absl::OkStatus();
+  return roofline::LawOfSpans(slot.kind, slice_, joined, group_slices_[g], {}, laws.*slot.law);
+}
+
 absl::Status PlacementSearch::LawsFrom(const Block& block, const Spans& spans, PlanLaws& laws) const {
   laws = PlanLaws();
-  roofline::CollectiveOptions options;
-  options.in_network_reduction = slice_.accelerator.in_network_reduction;
-  AxisSpans joined;
-  int joined_group = -1;
   for (const PlanLawSlot& slot : kPlanLawSlots) {
-    const size_t g = static_cast<size_t>(slot.group);
     // What one group gathers and scatters crosses the same links.
     if (slot.kind == CollectiveKind::kReduceScatter) continue;
-    if (joined_group != static_cast<int>(g)) {
-      joined_group = static_cast<int>(g);
-      joined.count = 0;
-      joined.members = 1;
-      for (size_t i = 0; i < block.size(); ++i) {
-        const AxisSpan& span = (*spans[i])[g];
-        if (span.members <= 1) continue;
-        joined.span[joined.count] = span;
-        joined.span[joined.count++].axis = static_cast<int32_t>(i);
-        joined.members *= span.members;
-      }
-    }
-    if (joined.members * group_slices_[g] <= 1) continue;
-    const absl::Status status =
-        roofline::LawOfSpans(slot.kind, slice_, joined, group_slices_[g], options, laws.*slot.law);
-    if (!status.ok()) return status;
+    if (absl::Status status = SetLaw(slot, block.size(), spans, laws); !status.ok()) return status;
   }
-  laws.weights_scatter = laws.weights_gather;
-  laws.weights_scatter_with_expert = laws.weights_gather_with_expert;
-  laws.tensor_scatter = laws.tensor_gather;
-  laws.context_scatter = laws.context_gather;
-
+  CopyGathers(laws);
   const auto shares = [&](PlanGroup group) {
     const size_t w = static_cast<size_t>(PlanGroup::kWeights);
     const size_t g = static_cast<size_t>(group);
@@ -158,6 +156,7 @@ absl::Status PlacementSearch::Open(const Parallelism& parallelism) {
     orders_.clear();
   }
   ways_.clear();
+  best_way_ = nullptr;
   truncated_ = false;
   const int64_t chips = ProductUpTo(ici_, slice_.chip_count);
   const bool fills = chips == slice_.chip_count || (allow_idle_chips_ && chips < slice_.chip_count);
@@ -182,62 +181,106 @@ absl::Status PlacementSearch::Open(const Parallelism& parallelism) {
 bool PlacementSearch::Find(Seconds floor, Seconds seconds, double limit) {
   limit_ = limit;
   found_ = false;
+  // What was best for another choice of recompute is seldom far off.
+  if (best_way_ != nullptr) {
+    const double taken = seconds(best_laws_);
+    if (taken < limit_) {
+      limit_ = taken;
+      found_ = true;
+    }
+  }
   for (Way& way : ways_) way.bound = floor(way.laws);
   by_bound_.resize(ways_.size());
   std::iota(by_bound_.begin(), by_bound_.end(), size_t{0});
   std::stable_sort(by_bound_.begin(), by_bound_.end(),
                    [this](size_t a, size_t b) { return ways_[a].bound < ways_[b].bound; });
   for (size_t index : by_bound_) {
-    const Way& way = ways_[index];
-    if (way.bound * kSlack >= limit_) break;
-    Spans spans = {};
-    for (size_t i = 0; i < way.block->size(); ++i) {
-      order_lists_[i] = &OrdersOn((*way.block)[i], way.factors[i]);
-      spans[i] = &InnermostSpans((*way.block)[i], way.factors[i]);
-    }
-    ChooseOrders(way, 0, spans, floor, seconds);
+    if (ways_[index].bound * kSlack >= limit_) break;
+    SearchWay(ways_[index], floor, seconds);
   }
   return found_;
 }
 
-void PlacementSearch::ChooseOrders(const Way& way, size_t physical, Spans& spans, Seconds floor, Seconds seconds) {
-  if (physical == way.block->size()) {
+void PlacementSearch::SearchWay(const Way& way, Seconds floor, Seconds seconds) {
+  const size_t axis_count = way.block->size();
+  for (size_t i = 0; i < axis_count; ++i) {
+    order_lists_[i] = &OrdersOn((*way.block)[i], way.factors[i]);
+    innermost_spans_[i] = &InnermostSpans((*way.block)[i], way.factors[i]);
+  }
+  spans_ = innermost_spans_;
+  laws_ = way.laws;
+  // The axis whose best order costs most goes first: it cuts most.
+  std::array<std::pair<double, size_t>, roofline::kMaxTorusAxes> costs;
+  std::array<Choices, roofline::kMaxTorusAxes> choices;
+  for (size_t i = 0; i < axis_count; ++i) {
+    choices[i] = ChoicesOn(way, i, 0, floor);
+    costs[i] = {-choices[i].front().first, i};
+    if (choices[i].front().first * kSlack >= limit_) return;
+  }
+  std::sort(costs.begin(), costs.begin() + axis_count);
+  for (size_t level = 0; level < axis_count; ++level) axis_at_[level] = costs[level].second;
+  ChooseOrders(way, 0, choices[axis_at_[0]], floor, seconds);
+}
+
+void PlacementSearch::SetSpans(const Way& way, size_t physical, const OfGroups& spans) {
+  spans_[physical] = &spans;
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    if (slot.kind == CollectiveKind::kReduceScatter || spans[static_cast<size_t>(slot.group)].members <= 1) continue;
+    // Figures that an order needs, its way needs too: the status was looked at then.
+    SetLaw(slot, way.block->size(), spans_, laws_).IgnoreError();
+  }
+  CopyGathers(laws_);
+}
+
+PlacementSearch::Choices PlacementSearch::ChoicesOn(const Way& way, size_t physical, size_t first, Seconds floor) {
+  const std::vector<OrderedSpans>& orders = *order_lists_[physical];
+  Choices choices;
+  if (orders.size() == 1) {
+    // Its groups are innermost.
+    choices.emplace_back(floor(laws_), 0);
+    return choices;
+  }
+  for (size_t order = first; order < orders.size(); ++order) {
+    SetSpans(way, physical, orders[order].spans);
+    choices.emplace_back(floor(laws_), order);
+  }
+  SetSpans(way, physical, *innermost_spans_[physical]);
+  std::sort(choices.begin(), choices.end());
+  return choices;
+}
+
+void PlacementSearch::ChooseOrders(const Way& way, size_t level, const Choices& choices, Seconds floor,
+                                   Seconds seconds) {
+  const size_t axis_count = way.block->size();
+  const size_t physical = axis_at_[level];
+  const bool last = level + 1 == axis_count;
+  for (const auto& [least, order] : choices) {
+    if (least * kSlack >= limit_) break;
+    chosen_[physical] = order;
+    SetSpans(way, physical, (*order_lists_[physical])[order].spans);
+    if (!last) {
+      // Of two equal axes with equal factors the later one has the later order: their swap is the same placement.
+      const size_t next = axis_at_[level + 1];
+      size_t first = 0;
+      for (size_t earlier = 0; earlier <= level; ++earlier) {
+        const size_t other = axis_at_[earlier];
+        const TorusAxis& a = (*way.block)[other];
+        const TorusAxis& b = (*way.block)[next];
+        const bool same = a.size == b.size && a.wraps == b.wraps && way.factors[other] == way.factors[next];
+        if (same) first = chosen_[other];
+      }
+      ChooseOrders(way, level + 1, ChoicesOn(way, next, first, floor), floor, seconds);
+      continue;
+    }
     const double taken = seconds(laws_);
-    if (taken >= limit_) return;
+    if (taken >= limit_) continue;
     limit_ = taken;
     found_ = true;
     best_laws_ = laws_;
     best_way_ = &way;
-    for (size_t i = 0; i < physical; ++i) best_orders_[i] = &(*order_lists_[i])[chosen_[i]].order;
-    return;
+    for (size_t i = 0; i < axis_count; ++i) best_orders_[i] = &(*order_lists_[i])[chosen_[i]].order;
   }
-  const OfGroups* const innermost = spans[physical];
-  // Of two equal axes with equal factors the later one has the later order: their swap is the same placement.
-  size_t first = 0;
-  for (size_t earlier = 0; earlier < physical; ++earlier) {
-    const TorusAxis& a = (*way.block)[earlier];
-    const TorusAxis& b = (*way.block)[physical];
-    const bool same = a.size == b.size && a.wraps == b.wraps && way.factors[earlier] == way.factors[physical];
-    if (same) first = chosen_[earlier];
-  }
-  const std::vector<OrderedSpans>& orders = *order_lists_[physical];
-  absl::InlinedVector<std::pair<double, size_t>, 8> by_floor;
-  for (size_t order = first; order < orders.size(); ++order) {
-    spans[physical] = &orders[order].spans;
-    // Figures that an order needs, its way needs too: the status was looked at then.
-    LawsFrom(*way.block, spans, laws_).IgnoreError();
-    by_floor.emplace_back(floor(laws_), order);
-  }
-  std::sort(by_floor.begin(), by_floor.end());
-  const bool last = physical + 1 == way.block->size();
-  for (const auto& [least, order] : by_floor) {
-    if (least * kSlack >= limit_) break;
-    chosen_[physical] = order;
-    spans[physical] = &orders[order].spans;
-    if (last) LawsFrom(*way.block, spans, laws_).IgnoreError();
-    ChooseOrders(way, physical + 1, spans, floor, seconds);
-  }
-  spans[physical] = innermost;
+  SetSpans(way, physical, *innermost_spans_[physical]);
 }
 
 MappedAxes PlacementSearch::Mapping() const {

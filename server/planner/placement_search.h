@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -64,8 +65,16 @@ class PlacementSearch {
   const std::vector<OrderedSpans>& OrdersOn(const hardware::TorusAxis& axis,
                                             const std::array<int32_t, kLogicalAxisCount>& factors);
   absl::Status LawsFrom(const Block& block, const Spans& spans, PlanLaws& laws) const;
-  // Chooses the order of axis `physical` and those after it.
-  void ChooseOrders(const Way& way, size_t physical, Spans& spans, Seconds floor, Seconds seconds);
+  absl::Status SetLaw(const PlanLawSlot& slot, size_t axis_count, const Spans& spans, PlanLaws& laws) const;
+  // An order of one axis, with the floor when the axes not chosen yet have their groups innermost.
+  using Choice = std::pair<double, size_t>;
+  using Choices = absl::InlinedVector<Choice, 24>;
+  Choices ChoicesOn(const Way& way, size_t physical, size_t first, Seconds floor);
+  // Replaces the spans of an axis in spans_ and the laws of the groups on it in laws_.
+  void SetSpans(const Way& way, size_t physical, const OfGroups& spans);
+  void SearchWay(const Way& way, Seconds floor, Seconds seconds);
+  // Chooses the orders of the axis of this level and of those after it.
+  void ChooseOrders(const Way& way, size_t level, const Choices& choices, Seconds floor, Seconds seconds);
 
   const hardware::Slice& slice_;
   const bool allow_idle_chips_;
@@ -85,8 +94,11 @@ class PlacementSearch {
 
   // Of the search under way.
   std::array<const std::vector<OrderedSpans>*, roofline::kMaxTorusAxes> order_lists_ = {};
-  std::array<size_t, roofline::kMaxTorusAxes> chosen_ = {};
-  PlanLaws laws_;
+  std::array<size_t, roofline::kMaxTorusAxes> axis_at_ = {};  // by level: those that cost most first
+  std::array<size_t, roofline::kMaxTorusAxes> chosen_ = {};   // by axis
+  Spans innermost_spans_ = {};
+  Spans spans_ = {};
+  PlanLaws laws_;  // of spans_
   double limit_ = 0;
   bool found_ = false;
   PlanLaws best_laws_;

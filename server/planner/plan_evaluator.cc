@@ -117,6 +117,12 @@ bool PlanEvaluator::Fits(const MemoryUse& memory) const {
          job_.min_headroom_ratio * static_cast<double>(memory.capacity_bytes);
 }
 
+bool PlanEvaluator::CanBeBelow(const EvaluatedPlan& evaluated, double limit_seconds, const PlanLaws* ideal) {
+  if (ideal == nullptr || limit_seconds == kNever) return true;
+  const TrainingJob& job = JobOf(evaluated.plan);
+  return TimeStep(job, evaluated.plan, *load_, *ideal, stages_, details_).expected_seconds < limit_seconds;
+}
+
 void PlanEvaluator::Count(const StepPlan& plan) {
   if (loads_ != nullptr) {
     load_ = &loads_->Of(job_, plan);
@@ -126,7 +132,8 @@ void PlanEvaluator::Count(const StepPlan& plan) {
 }
 
 PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                                              double limit_seconds, std::optional<Choice>& best) {
+                                              double limit_seconds, const PlanLaws* ideal,
+                                              std::optional<Choice>& best) {
   Choice choice{base};
   EvaluatedPlan& candidate = choice.evaluated;
   candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
@@ -146,7 +153,8 @@ PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumu
   }
   ++evaluated_count_;
   const bool has_time = best_fits && best->below;
-  if (!ChooseMapping(candidate, has_time ? best->evaluated.times.expected_seconds : limit_seconds)) {
+  const double limit = has_time ? best->evaluated.times.expected_seconds : limit_seconds;
+  if (!CanBeBelow(candidate, limit, ideal) || !ChooseMapping(candidate, limit)) {
     if (has_time) return Trial::kNotBetter;
     if (best_fits) return Trial::kUnclear;
     choice.below = false;
@@ -228,11 +236,11 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;
   base.mappings = *std::move(mappings);
-  return ChooseAll(base, kNever, evaluated).status();
+  return ChooseAll(base, kNever, nullptr, evaluated).status();
 }
 
 absl::StatusOr<bool> PlanEvaluator::EvaluateBelow(double limit_seconds, const Parallelism& parallelism,
-                                                  EvaluatedPlan& evaluated) {
+                                                  const PlanLaws& ideal, EvaluatedPlan& evaluated) {
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;
   absl::Status status;
@@ -245,31 +253,33 @@ absl::StatusOr<bool> PlanEvaluator::EvaluateBelow(double limit_seconds, const Pa
     if (status.ok()) base.mappings = *std::move(mappings);
   }
   if (!status.ok()) return status;
-  return ChooseAll(base, limit_seconds, evaluated);
+  return ChooseAll(base, limit_seconds, &ideal, evaluated);
 }
 
-absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double limit_seconds,
+absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double limit_seconds, const PlanLaws* ideal,
                                               EvaluatedPlan& evaluated) {
   const Parallelism& parallelism = base.plan.parallelism;
   SplitStages(*job_.model, parallelism, stages_);
   std::optional<Choice> best;
+  // Which of two choices beyond the limit is faster decides what else is tried. Not known, everything is.
+  bool unclear = false;
   const TrainingWorkload& workload = job_.workload;
   const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
   int32_t accumulation = workload.gradient_accumulation.value_or(1);
+  const auto attempt = [&](RematPolicy policy) {
+    const Trial trial = TryPolicy(policy, accumulation, base, limit_seconds, ideal, best);
+    unclear = unclear || trial == Trial::kUnclear;
+    return trial;
+  };
   while (true) {
     bool cheapest_fits = false;
     if (fixed_policy) {
-      const Trial trial =
-          TryPolicy(workload.remat_policy.value_or(RematPolicy::kFull), accumulation, base, limit_seconds, best);
-      if (trial == Trial::kUnclear) return ChooseAll(base, kNever, evaluated);
+      attempt(workload.remat_policy.value_or(RematPolicy::kFull));
       cheapest_fits = best && best->evaluated.fits;
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
-        const Trial trial = TryPolicy(policy, accumulation, base, limit_seconds, best);
-        // Which of two choices beyond the limit is faster decides what else is tried.
-        if (trial == Trial::kUnclear) return ChooseAll(base, kNever, evaluated);
-        if (trial == Trial::kNotBetter) continue;
+        if (attempt(policy) == Trial::kNotBetter || unclear) continue;
         cheapest_fits = policy == RematPolicy::kNone;
         // Its successor keeps the MLP's matmuls and runs attention again: which is less depends on the sequence.
         if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
@@ -277,7 +287,8 @@ absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double 
     }
     // More accumulation only pays where it saves recompute or makes the job fit.
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
-    if (best && best->evaluated.fits && best->evaluated.plan.gradient_accumulation < accumulation) break;
+    const bool fits = best && best->evaluated.fits;
+    if (fits && !unclear && best->evaluated.plan.gradient_accumulation < accumulation) break;
     if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
     accumulation *= 2;
   }
@@ -287,6 +298,7 @@ absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double 
     ChooseMapping(best->evaluated, kNever);
   }
   if (!best->below) return false;
+  if (unclear) return ChooseAll(base, kNever, ideal, evaluated);
   evaluated = std::move(best->evaluated);
   return true;
 }

@@ -44,8 +44,10 @@ class PlanEvaluator {
   // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
   absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
   // The same among all placements, not only the kMaxMappings that are looked at closely; only plans below the limit are
-  // of interest. True when there is one, and then it is the plan that Evaluate finds when it looks at them all.
-  absl::StatusOr<bool> EvaluateBelow(double limit_seconds, const Parallelism& parallelism, EvaluatedPlan& evaluated);
+  // of interest. True when there is one, and then it is the plan that Evaluate finds when it looks at them all. `ideal`:
+  // laws at least as good as those of every placement.
+  absl::StatusOr<bool> EvaluateBelow(double limit_seconds, const Parallelism& parallelism, const PlanLaws& ideal,
+                                     EvaluatedPlan& evaluated);
 
   // No choice of recompute and accumulation that fits takes less when its collectives follow `laws`, or none fits:
   // nullopt. `laws`: at least as good as those of every placement.
@@ -78,9 +80,12 @@ class PlanEvaluator {
     bool below = true;
   };
   // False when nothing below the limit fits.
-  absl::StatusOr<bool> ChooseAll(const EvaluatedPlan& base, double limit_seconds, EvaluatedPlan& evaluated);
+  absl::StatusOr<bool> ChooseAll(const EvaluatedPlan& base, double limit_seconds, const PlanLaws* ideal,
+                                 EvaluatedPlan& evaluated);
   Trial TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, double limit_seconds,
-                  std::optional<Choice>& best);
+                  const PlanLaws* ideal, std::optional<Choice>& best);
+  // Whether the choice may take less than the limit with laws as good as these.
+  bool CanBeBelow(const EvaluatedPlan& evaluated, double limit_seconds, const PlanLaws* ideal);
   // The placement with the shortest step, if that is below the limit.
   bool ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds);
   bool SearchMapping(EvaluatedPlan& evaluated, double limit_seconds);

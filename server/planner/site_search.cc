@@ -213,7 +213,8 @@ void SiteSearch::FitSplit(size_t index) {
 void SiteSearch::Evaluate(const Node& node) {
   EvaluatedPlan evaluated;
   const double limit = record_.UnwantedFrom(site_.index, node.bound_seconds);
-  const absl::StatusOr<bool> below = site_.evaluator.EvaluateBelow(limit, splits_[node.index].plan, evaluated);
+  const Split& split = splits_[node.index];
+  const absl::StatusOr<bool> below = site_.evaluator.EvaluateBelow(limit, split.plan, split.laws, evaluated);
   if (absl::IsFailedPrecondition(below.status())) {
     Unknown(below.status(), 1);
   } else if (!below.ok()) {
