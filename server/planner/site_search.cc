@@ -128,12 +128,14 @@ void SiteSearch::ListGroups() {
     }
     ShapeGroup& group = groups_[g];
     const PlanShape& shape = shapes_[group.first];
-    group.split_count = SplitCount(shape, limits_);
+    int64_t& split_count = split_counts_[{shape.shards_ici, shape.shards_dcn}];
+    if (split_count == 0) split_count = SplitCount(shape, limits_);
+    group.split_count = split_count;
     const int64_t plans = group.split_count * static_cast<int64_t>(group.count);
     progress_.considered_count += plans;
-    const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
-    if (Unknown(laws.status(), plans)) continue;
-    group.microbatch_seconds = GroupSeconds(shape, *laws);
+    const absl::StatusOr<double> seconds = MicrobatchSeconds(shape);
+    if (Unknown(seconds.status(), plans)) continue;
+    group.microbatch_seconds = *seconds;
     double least = ScheduleSeconds(group, shape);
     for (size_t i = 1; i < group.count; ++i) {
       least = std::min(least, ScheduleSeconds(group, shapes_[group.first + i]));
@@ -142,13 +144,26 @@ void SiteSearch::ListGroups() {
   }
 }
 
-// The layers of all stages in a row take no longer than in their stages: traffic hides best behind all compute.
-double SiteSearch::GroupSeconds(const PlanShape& shape, const PlanLaws& laws) {
+// The layers of all stages in a row take no longer than in their stages: traffic hides best behind all compute. Nothing
+// that shares weights or stages out counts here, so few shapes differ.
+absl::StatusOr<double> SiteSearch::MicrobatchSeconds(const PlanShape& shape) {
   const roofline::EfficiencyProfile* const profile = site_.job.profile;
   if (profile != nullptr && profile->fsdp_hidden_cost_ratio > 1) return 0;  // hiding costs more than it saves
   const StepPlan plan = FastestPlan(MostSharded(shape));
-  TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), laws, whole_model_, details_, TimeTerms::kExpected);
-  return details_.stages.front().expected_seconds;
+  const Parallelism& parallelism = plan.parallelism;
+  const std::array<int64_t, 4> key = {parallelism.Degree(LogicalAxis::kTensor),
+                                      parallelism.Degree(LogicalAxis::kContext),
+                                      parallelism.Degree(LogicalAxis::kExpert), plan.microbatch_size};
+  if (const auto found = microbatch_seconds_.find(key); found != microbatch_seconds_.end()) return found->second;
+  Parallelism local;
+  for (LogicalAxis axis : {LogicalAxis::kTensor, LogicalAxis::kContext, LogicalAxis::kExpert}) {
+    local.ici[axis] = parallelism.ici[axis];
+    local.dcn[axis] = parallelism.dcn[axis];
+  }
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(local);
+  if (!laws.ok()) return laws.status();
+  TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, whole_model_, details_, TimeTerms::kExpected);
+  return microbatch_seconds_[key] = details_.stages.front().expected_seconds;
 }
 
 double SiteSearch::ScheduleSeconds(const ShapeGroup& group, const PlanShape& shape) const {

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/planner/plan_space.h"
 #include "server/planner/search_record.h"
 #include "server/planner/search_site.h"
@@ -73,7 +76,7 @@ class SiteSearch {
 
   void SearchPlans();
   void ListGroups();
-  double GroupSeconds(const PlanShape& shape, const PlanLaws& laws);
+  absl::StatusOr<double> MicrobatchSeconds(const PlanShape& shape);
   // No less than the bubble of the schedule and an even share of every layer.
   double ScheduleSeconds(const ShapeGroup& group, const PlanShape& shape) const;
   void Push(double bound_seconds, Level level, size_t index);
@@ -99,6 +102,8 @@ class SiteSearch {
   std::vector<Split> splits_;
   std::vector<Node> heap_;
   int64_t pushed_count_ = 0;
+  absl::flat_hash_map<std::array<int64_t, 4>, double> microbatch_seconds_;  // by local shape
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;   // by shards
   StageSplit stages_;
   StageSplit whole_model_;
   StepDetails details_;
