@@ -25,6 +25,8 @@ namespace {
 
 using hardware::Violation;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 class Search {
  public:
   Search(const ShardingQuestion& question, MappingCache& mappings, const std::function<SearchSignal()>& signal)
@@ -154,11 +156,13 @@ class Search {
       TrainingJob job = site.job;
       job.parallelism = miss.plan;
       EvaluatedPlan evaluated;
-      if (!site.evaluator.Evaluate(miss.plan, evaluated).ok()) continue;
+      const absl::StatusOr<PlanLaws> laws = site.ideal.Of(miss.plan);
+      if (!laws.ok() || !site.evaluator.EvaluateBelow(kNever, miss.plan, *laws, evaluated).ok()) continue;
       near.plan = record_.SummaryOf(miss.candidate, miss.plan, evaluated.times.expected_seconds);
       near.plan.outcome = miss.outcome;
       if (question_.explain_near_misses) {
         const bool with_fix = answer_.near_misses.empty() || answer_.proposals.empty();
+        if (!with_fix) job.parallelism->mapping = AssignmentsOf(evaluated.mapping());
         TrainingAnswer explained = with_fix ? EstimateTraining(job, mappings_) : EstimateGivenPlan(job, mappings_);
         near.shortfall = std::move(explained.estimate.shortfall);
         near.smallest_fix = std::move(explained.estimate.smallest_fix);

@@ -209,14 +209,15 @@ void SiteSearch::OpenShape(const Node& node) {
     const StepPlan plan = FastestPlan(split);
     const double bound = std::max(
         node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
-    splits_.push_back({std::move(split), bound, *laws});
+    splits_.push_back({std::move(split), bound});
     Push(bound, Level::kSplit, splits_.size() - 1);
   }
 }
 
 void SiteSearch::FitSplit(size_t index) {
   const Split& split = splits_[index];
-  const std::optional<double> floor = site_.evaluator.FloorSeconds(split.plan, split.laws);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split.plan);
+  const std::optional<double> floor = site_.evaluator.FloorSeconds(split.plan, *laws);
   if (floor) {
     Push(std::max(*floor, split.bound_seconds), Level::kFittedSplit, index);
     return;
@@ -229,7 +230,8 @@ void SiteSearch::Evaluate(const Node& node) {
   EvaluatedPlan evaluated;
   const double limit = record_.UnwantedFrom(site_.index, node.bound_seconds);
   const Split& split = splits_[node.index];
-  const absl::StatusOr<bool> below = site_.evaluator.EvaluateBelow(limit, split.plan, split.laws, evaluated);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split.plan);
+  const absl::StatusOr<bool> below = site_.evaluator.EvaluateBelow(limit, split.plan, *laws, evaluated);
   if (absl::IsFailedPrecondition(below.status())) {
     Unknown(below.status(), 1);
   } else if (!below.ok()) {

@@ -71,7 +71,6 @@ class SiteSearch {
   struct Split {
     Parallelism plan;
     double bound_seconds = 0;
-    PlanLaws laws;
   };
 
   void SearchPlans();
