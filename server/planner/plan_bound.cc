@@ -144,4 +144,69 @@ absl::StatusOr<PlanLaws> IdealLaws::Of(const Parallelism& parallelism) {
   return laws;
 }
 
+const absl::StatusOr<CollectiveLaws>& IdealLaws::OfSpreadGroup(int64_t in_domain, int64_t domains, int32_t slices) {
+  const uint64_t key = static_cast<uint64_t>(in_domain) << 44 | static_cast<uint64_t>(domains) << 20 |
+                       static_cast<uint64_t>(slices);
+  if (const auto found = spread_.find(key); found != spread_.end()) return *found->second;
+  Group group;
+  group.slice_count = slices;
+  if (in_domain > 1) group.pieces.push_back(GroupPiece{0, static_cast<int32_t>(in_domain), 1});
+  if (domains > 1) group.pieces.push_back(GroupPiece{0, static_cast<int32_t>(domains), slice_.domain_size});
+  return *spread_
+              .emplace(key, std::make_unique<absl::StatusOr<CollectiveLaws>>(
+                                roofline::LawsOfGroup(slice_, group, OptionsOf(slice_))))
+              .first->second;
+}
+
+void IdealLaws::InSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways) {
+  ways.clear();
+  const auto is_power_of_two = [](int64_t number) { return number > 0 && (number & (number - 1)) == 0; };
+  if (slice_.accelerator.fabric != hardware::FabricKind::kSwitched || allow_idle_chips_) return;
+  if (!is_power_of_two(slice_.domain_size) || slice_.chip_count % slice_.domain_size != 0) return;
+  for (int32_t degree : parallelism.ici.degree) {
+    if (!is_power_of_two(degree)) return;
+  }
+  AxisMembers in_domain = {};
+  AddWays(parallelism, GroupAxesOf(parallelism), 0, slice_.domain_size, false, in_domain, ways);
+}
+
+// An axis lies inside the domains, across them, or as the only one partly inside.
+void IdealLaws::AddWays(const Parallelism& parallelism, const PlanGroupAxes& axes, size_t axis, int64_t places,
+                        bool partial, AxisMembers& in_domain, std::vector<PlanLaws>& ways) {
+  if (axis < kLogicalAxisCount) {
+    const int64_t degree = parallelism.ici.degree[axis];
+    for (int64_t members = 1; members <= std::min(degree, places); members *= 2) {
+      const bool is_partial = members > 1 && members < degree;
+      if (is_partial && partial) continue;
+      in_domain[axis] = members;
+      AddWays(parallelism, axes, axis + 1, places / members, partial || is_partial, in_domain, ways);
+    }
+    return;
+  }
+  int64_t outside = 1;
+  for (size_t i = 0; i < kLogicalAxisCount; ++i) outside *= parallelism.ici.degree[i] / in_domain[i];
+  // More members outside than there are domains do not fit: others must come in.
+  if (outside > slice_.chip_count / slice_.domain_size) return;
+  PlanLaws& laws = ways.emplace_back();
+  std::array<const CollectiveLaws*, kPlanGroupCount> of_group = {};
+  for (size_t g = 0; g < kPlanGroupCount; ++g) {
+    int64_t inside = 1;
+    int64_t domains = 1;
+    int32_t slices = 1;
+    for (size_t i = 0; i < kLogicalAxisCount; ++i) {
+      if (!axes[g][i]) continue;
+      inside *= in_domain[i];
+      domains *= parallelism.ici.degree[i] / in_domain[i];
+      slices *= parallelism.dcn.degree[i];
+    }
+    if (inside * domains * slices <= 1) continue;
+    const absl::StatusOr<CollectiveLaws>& found = OfSpreadGroup(inside, domains, slices);
+    if (found.ok()) of_group[g] = &*found;
+  }
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    const CollectiveLaws* const group = of_group[static_cast<size_t>(slot.group)];
+    if (group != nullptr) laws.*slot.law = (*group)[static_cast<size_t>(slot.kind)];
+  }
+}
+
 }  // namespace sliceplan::planner

@@ -2,8 +2,10 @@
 #ifndef SLICEPLAN_SERVER_PLANNER_PLAN_BOUND_H_
 #define SLICEPLAN_SERVER_PLANNER_PLAN_BOUND_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -25,13 +27,22 @@ class IdealLaws {
   // domains (switched); no two groups share links. FAILED_PRECONDITION names a network figure that is missing.
   absl::StatusOr<PlanLaws> Of(const Parallelism& parallelism);
 
+  // Behind switches groups compete for the places in a domain. Fills `ways` with the laws of every way to share them
+  // out: each placement of the plan has one of them, whatever data and FSDP degrees of 1 become. Empty on a torus, where
+  // degrees or domains are no powers of two, and where chips may idle: then nothing more is known.
+  void InSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways);
+
  private:
+  using AxisMembers = std::array<int64_t, kLogicalAxisCount>;
+  void AddWays(const Parallelism& parallelism, const PlanGroupAxes& axes, size_t axis, int64_t places, bool partial,
+               AxisMembers& in_domain, std::vector<PlanLaws>& ways);
+  const absl::StatusOr<roofline::CollectiveLaws>& OfSpreadGroup(int64_t in_domain, int64_t domains, int32_t slices);
   // `in_slice` members in each of `slices` slices.
   const absl::StatusOr<roofline::CollectiveLaws>& OfGroup(int64_t in_slice, int32_t slices);
 
   const hardware::Slice& slice_;
   const bool allow_idle_chips_;
-  absl::flat_hash_map<uint64_t, std::unique_ptr<absl::StatusOr<roofline::CollectiveLaws>>> remembered_;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<absl::StatusOr<roofline::CollectiveLaws>>> remembered_, spread_;
 };
 
 }  // namespace sliceplan::planner

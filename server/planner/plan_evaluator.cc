@@ -189,7 +189,8 @@ MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
   return least;
 }
 
-std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism, const PlanLaws& laws) {
+std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism, const PlanLaws& ideal,
+                                                  absl::Span<const PlanLaws> ways) {
   const TrainingWorkload& workload = job_.workload;
   const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
@@ -204,7 +205,16 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
   };
   const auto consider = [&](RematPolicy policy, int32_t accumulation) {
     if (!fits(policy, accumulation)) return false;
-    const double seconds = TimeStep(JobOf(plan), plan, *load_, laws, stages_, details_).expected_seconds;
+    const TrainingJob& job = JobOf(plan);
+    double seconds = TimeStep(job, plan, *load_, ideal, stages_, details_).expected_seconds;
+    if (seconds < floor.value_or(kNever) && !ways.empty()) {
+      double least = kNever;
+      for (const PlanLaws& laws : ways) {
+        least = std::min(least, RetimeStep(job, plan, *load_, laws, stages_, details_));
+        if (least <= seconds) break;
+      }
+      seconds = std::max(seconds, least);
+    }
     floor = std::min(floor.value_or(kNever), seconds);
     return true;
   };

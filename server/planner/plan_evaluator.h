@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "server/planner/mapping.h"
 #include "server/planner/placement_search.h"
 #include "server/planner/plan_laws.h"
@@ -49,9 +50,10 @@ class PlanEvaluator {
   absl::StatusOr<bool> EvaluateBelow(double limit_seconds, const Parallelism& parallelism, const PlanLaws& ideal,
                                      EvaluatedPlan& evaluated);
 
-  // No choice of recompute and accumulation that fits takes less when its collectives follow `laws`, or none fits:
-  // nullopt. `laws`: at least as good as those of every placement.
-  std::optional<double> FloorSeconds(const Parallelism& parallelism, const PlanLaws& laws);
+  // No choice of recompute and accumulation that fits takes less, or none fits: nullopt. `ideal`: laws at least as good
+  // as those of every placement; `ways`, unless empty: some of them are at least as good as those of a placement.
+  std::optional<double> FloorSeconds(const Parallelism& parallelism, const PlanLaws& ideal,
+                                     absl::Span<const PlanLaws> ways);
 
   // The job as a plan runs it: gradients that are accumulated may have a format of their own.
   const TrainingJob& JobOf(const StepPlan& plan) const;

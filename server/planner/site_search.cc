@@ -191,7 +191,8 @@ void SiteSearch::FitShape(const Node& node) {
   const PlanShape& shape = shapes_[node.index];
   const Parallelism most_sharded = MostSharded(shape);
   const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
-  if (const std::optional<double> floor = site_.evaluator.FloorSeconds(most_sharded, *laws)) {
+  site_.ideal.InSharedDomains(shape.parallelism, ways_);
+  if (const std::optional<double> floor = site_.evaluator.FloorSeconds(most_sharded, *laws, ways_)) {
     Push(std::max(*floor, node.bound_seconds), Level::kFittedShape, node.index);
     return;
   }
@@ -217,7 +218,8 @@ void SiteSearch::OpenShape(const Node& node) {
 void SiteSearch::FitSplit(size_t index) {
   const Split& split = splits_[index];
   const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split.plan);
-  const std::optional<double> floor = site_.evaluator.FloorSeconds(split.plan, *laws);
+  site_.ideal.InSharedDomains(split.plan, ways_);
+  const std::optional<double> floor = site_.evaluator.FloorSeconds(split.plan, *laws, ways_);
   if (floor) {
     Push(std::max(*floor, split.bound_seconds), Level::kFittedSplit, index);
     return;

@@ -103,6 +103,7 @@ class SiteSearch {
   int64_t pushed_count_ = 0;
   absl::flat_hash_map<std::array<int64_t, 4>, double> microbatch_seconds_;  // by local shape
   absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;   // by shards
+  std::vector<PlanLaws> ways_;
   StageSplit stages_;
   StageSplit whole_model_;
   StepDetails details_;
