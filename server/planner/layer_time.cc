@@ -208,6 +208,38 @@ void ExpectExperts(const LayerLoad& load, const LayerRates& rates, const Efficie
   if (load.recomputes) matrix.recompute += dispatch;
 }
 
+// Seconds of a layer's collectives before overlap.
+struct NetworkSums {
+  double weights = 0;
+  double tensor = 0;
+  double context = 0;
+  double expert = 0;
+};
+
+NetworkSums SumNetwork(const LayerLoad& load, const std::array<GroupNetwork, kOpGroupCount>& network) {
+  NetworkSums sums;
+  for (const GroupNetwork& group : network) {
+    sums.weights += 2 * group.weights_gather + group.weights_scatter;
+    sums.tensor += group.tensor_forward + group.tensor_backward;
+    sums.expert += 2 * group.expert;
+  }
+  if (load.recomputes) sums.expert += network[Index(OpGroup::kExpertUp)].expert;
+  const GroupNetwork& scores = network[Index(OpGroup::kScores)];
+  sums.context = scores.context + scores.context_backward;
+  return sums;
+}
+
+// Requires the compute of the layer.
+void ExposeNetwork(const NetworkSums& sums, const EfficiencyProfile& profile, LayerTime& time) {
+  time.weights_seconds = sums.weights / profile.collective_ratio;
+  time.tensor_exposed_seconds =
+      ExposedSeconds(sums.tensor / profile.collective_ratio, profile.tensor_exposed_ratio, time.compute_seconds);
+  time.context_exposed_seconds =
+      ExposedSeconds(sums.context / profile.collective_ratio, profile.context_exposed_ratio, time.attention.Total());
+  time.expert_exposed_seconds =
+      ExposedSeconds(sums.expert / profile.collective_ratio, profile.expert_exposed_ratio, time.compute_seconds);
+}
+
 void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const EfficiencyProfile& profile,
                  const std::array<GroupNetwork, kOpGroupCount>& network, double wide_bytes, LayerTime& time) {
   for (size_t g = 0; g < kOpGroupCount; ++g) {
@@ -228,19 +260,9 @@ void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const Efficienc
   scores.recompute += load.recomputes_attention ? operands : 0;
 
   double weights = 0;
-  double weights_seconds = 0;
-  double tensor_seconds = 0;
-  double expert_seconds = 0;
-  for (size_t g = 0; g < kOpGroupCount; ++g) {
-    weights += load.groups[g].weight_count + load.groups[g].expert_weight_count;
-    weights_seconds += 2 * network[g].weights_gather + network[g].weights_scatter;
-    tensor_seconds += network[g].tensor_forward + network[g].tensor_backward;
-    expert_seconds += 2 * network[g].expert;
-  }
-  if (load.recomputes) expert_seconds += network[Index(OpGroup::kExpertUp)].expert;
-  const GroupNetwork& scores_network = network[Index(OpGroup::kScores)];
-  const double context_seconds = scores_network.context + scores_network.context_backward;
-  if (weights_seconds > 0) {
+  for (const GroupLoad& group : load.groups) weights += group.weight_count + group.expert_weight_count;
+  const NetworkSums sums = SumNetwork(load, network);
+  if (sums.weights > 0) {
     time.gathered_weights_seconds = rates.devices_per_chip * profile.gathered_weights_passes * wide_bytes * weights /
                                     (rates.hbm_bytes_per_second * profile.gathered_weights_hbm_ratio);
   }
@@ -254,13 +276,7 @@ void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const Efficienc
   }
   time.backward_seconds = time.compute_seconds - time.gathered_weights_seconds - time.launch_seconds - forward;
 
-  time.weights_seconds = weights_seconds / profile.collective_ratio;
-  time.tensor_exposed_seconds =
-      ExposedSeconds(tensor_seconds / profile.collective_ratio, profile.tensor_exposed_ratio, time.compute_seconds);
-  time.context_exposed_seconds =
-      ExposedSeconds(context_seconds / profile.collective_ratio, profile.context_exposed_ratio, time.attention.Total());
-  time.expert_exposed_seconds =
-      ExposedSeconds(expert_seconds / profile.collective_ratio, profile.expert_exposed_ratio, time.compute_seconds);
+  ExposeNetwork(sums, profile, time);
 }
 
 }  // namespace
@@ -316,14 +332,18 @@ LayerRates RatesOf(const TrainingJob& job) {
 }
 
 LayerTime TimeLayer(const TrainingJob& job, const LayerLoad& load, const LayerRates& rates, const PlanLaws& laws,
-                    double wide_bytes_per_element) {
+                    double wide_bytes_per_element, TimeTerms terms) {
   LayerTime time;
+  const bool calibrated = job.mode == EstimationMode::kCalibrated && job.profile != nullptr;
   const auto network = NetworkOf(load, rates, laws, wide_bytes_per_element);
-  BoundLayer(load, rates, laws, network, time);
-  if (job.mode == EstimationMode::kCalibrated && job.profile != nullptr) {
-    ExpectLayer(load, rates, *job.profile, network, wide_bytes_per_element, time);
-  }
+  if (terms == TimeTerms::kAll || !calibrated) BoundLayer(load, rates, laws, network, time);
+  if (calibrated) ExpectLayer(load, rates, *job.profile, network, wide_bytes_per_element, time);
   return time;
+}
+
+void RetimeNetwork(const LayerLoad& load, const LayerRates& rates, const EfficiencyProfile& profile,
+                   const PlanLaws& laws, double wide_bytes_per_element, LayerTime& time) {
+  ExposeNetwork(SumNetwork(load, NetworkOf(load, rates, laws, wide_bytes_per_element)), profile, time);
 }
 
 }  // namespace sliceplan::planner

@@ -89,8 +89,16 @@ LayerRates RatesOf(const TrainingJob& job);
 // compute is too short to hide.
 double ExposedSeconds(double seconds, double exposed_ratio, double compute_seconds);
 
+// What of a step's time is asked for: all, or only what adds up to the expected seconds before they are raised to the
+// lower bound. The second is a lower bound of the first.
+enum class TimeTerms { kAll, kExpected };
+
 LayerTime TimeLayer(const TrainingJob& job, const LayerLoad& load, const LayerRates& rates, const PlanLaws& laws,
-                    double wide_bytes_per_element);
+                    double wide_bytes_per_element, TimeTerms terms = TimeTerms::kAll);
+
+// Replaces the expected network terms of a layer timed under other laws of groups of the same sizes. Calibrated only.
+void RetimeNetwork(const LayerLoad& load, const LayerRates& rates, const roofline::EfficiencyProfile& profile,
+                   const PlanLaws& laws, double wide_bytes_per_element, LayerTime& time);
 
 StepResource ResourceOf(roofline::Tier tier);
 

@@ -1,6 +1,8 @@
 #include "server/planner/plan_bound.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 
@@ -11,22 +13,23 @@ using hardware::Group;
 using hardware::GroupPiece;
 using hardware::Slice;
 using hardware::TorusAxis;
-using roofline::CollectiveKind;
 using roofline::CollectiveLaw;
 using roofline::CollectiveLaws;
 
 using Sizes = absl::InlinedVector<int32_t, 3>;
 
-// Adds every way to write `members` as a product of one factor for each axis that is at most as long.
-void AddFactorings(absl::Span<const TorusAxis> axes, int64_t members, Sizes& chosen, std::vector<Sizes>& ways) {
+// Adds every way to write `members` as a product of one factor for each axis: a divisor of its size, or with `parts` of
+// axes in use any number up to it.
+void AddFactorings(absl::Span<const TorusAxis> axes, int64_t members, bool parts, Sizes& chosen,
+                   std::vector<Sizes>& ways) {
   if (axes.empty()) {
     if (members == 1) ways.push_back(chosen);
     return;
   }
   for (int64_t factor = 1; factor <= std::min<int64_t>(members, axes.front().size); ++factor) {
-    if (members % factor != 0) continue;
+    if (members % factor != 0 || (!parts && axes.front().size % factor != 0)) continue;
     chosen.push_back(static_cast<int32_t>(factor));
-    AddFactorings(axes.subspan(1), members / factor, chosen, ways);
+    AddFactorings(axes.subspan(1), members / factor, parts, chosen, ways);
     chosen.pop_back();
   }
 }
@@ -47,10 +50,28 @@ roofline::CollectiveOptions OptionsOf(const Slice& slice) {
   return options;
 }
 
-absl::StatusOr<CollectiveLaws> OnRings(const Slice& slice, int64_t in_slice, int32_t slices) {
+// A twisted torus has shorter ways than its axes as rings.
+absl::StatusOr<CollectiveLaws> Twisted(const Slice& slice, int64_t in_slice, int32_t slices,
+                                       absl::StatusOr<CollectiveLaws> best) {
+  const unsigned subset_count = 1u << slice.axes.size();
+  for (unsigned subset = 1; subset < subset_count && best.ok(); ++subset) {
+    Group group;
+    group.slice_count = slices;
+    for (size_t i = 0; i < slice.axes.size(); ++i) {
+      if ((subset >> i & 1) != 0) group.pieces.push_back(GroupPiece{static_cast<int32_t>(i), slice.axes[i].size, 1});
+    }
+    if (group.SizeInSlice() != in_slice) continue;
+    const absl::StatusOr<CollectiveLaws> laws = roofline::LawsOfGroup(slice, group, OptionsOf(slice));
+    if (!laws.ok()) return laws.status();
+    for (size_t kind = 0; kind < best->size(); ++kind) TakeSmaller((*laws)[kind], (*best)[kind]);
+  }
+  return best;
+}
+
+absl::StatusOr<CollectiveLaws> OnRings(const Slice& slice, int64_t in_slice, int32_t slices, bool parts) {
   std::vector<Sizes> ways;
   Sizes chosen;
-  AddFactorings(slice.axes, in_slice, chosen, ways);
+  AddFactorings(slice.axes, in_slice, parts, chosen, ways);
   // Members that no block holds: the plan has no placement, which the search finds out by itself.
   if (ways.empty()) return CollectiveLaws{};
   absl::StatusOr<CollectiveLaws> best;
@@ -61,7 +82,8 @@ absl::StatusOr<CollectiveLaws> OnRings(const Slice& slice, int64_t in_slice, int
     group.slice_count = slices;
     rings.chip_count = in_slice;
     for (size_t i = 0; i < rings.axes.size(); ++i) {
-      rings.axes[i] = TorusAxis{ways[way][i], ways[way][i] > 2};
+      // Members that do not fill a ring lie on a line, or so far apart that its wrap link wins nothing.
+      rings.axes[i] = TorusAxis{ways[way][i], slice.axes[i].wraps && ways[way][i] == slice.axes[i].size};
       if (ways[way][i] > 1) group.pieces.push_back(GroupPiece{static_cast<int32_t>(i), ways[way][i], 1});
     }
     absl::StatusOr<CollectiveLaws> laws = roofline::LawsOfGroup(rings, group, OptionsOf(slice));
@@ -72,7 +94,7 @@ absl::StatusOr<CollectiveLaws> OnRings(const Slice& slice, int64_t in_slice, int
     }
     for (size_t kind = 0; kind < best->size(); ++kind) TakeSmaller((*laws)[kind], (*best)[kind]);
   }
-  return best;
+  return slice.twisted ? Twisted(slice, in_slice, slices, std::move(best)) : best;
 }
 
 // Neighbours fill domains before they leave them.
@@ -89,73 +111,102 @@ absl::StatusOr<CollectiveLaws> InDomains(const Slice& slice, int64_t in_slice, i
 
 }  // namespace
 
-absl::StatusOr<CollectiveLaws> IdealLaws::OfGroup(int64_t in_slice, int32_t slices) {
-  if (in_slice * slices <= 1) return CollectiveLaws{};
+const absl::StatusOr<CollectiveLaws>& IdealLaws::OfGroup(int64_t in_slice, int32_t slices) {
   const uint64_t key = static_cast<uint64_t>(in_slice) << 24 | static_cast<uint64_t>(slices);
-  if (const auto found = remembered_.find(key); found != remembered_.end()) return found->second;
+  if (const auto found = remembered_.find(key); found != remembered_.end()) return *found->second;
   absl::StatusOr<CollectiveLaws> laws = slice_.accelerator.fabric == hardware::FabricKind::kTorus
-                                            ? OnRings(slice_, in_slice, slices)
+                                            ? OnRings(slice_, in_slice, slices, allow_idle_chips_)
                                             : InDomains(slice_, in_slice, slices);
-  remembered_.emplace(key, laws);
-  return laws;
+  return *remembered_.emplace(key, std::make_unique<absl::StatusOr<CollectiveLaws>>(std::move(laws))).first->second;
 }
 
 absl::StatusOr<PlanLaws> IdealLaws::Of(const Parallelism& parallelism) {
-  const WeightSharding sharding = ShardingOf(parallelism);
-  struct Members {
+  const PlanGroupAxes axes = GroupAxesOf(parallelism);
+  std::array<const CollectiveLaws*, kPlanGroupCount> of_group = {};
+  for (size_t g = 0; g < kPlanGroupCount; ++g) {
     int64_t in_slice = 1;
     int32_t slices = 1;
-  };
-  const auto join = [&parallelism](LogicalAxis axis, Members& members) {
-    members.in_slice *= parallelism.ici[axis];
-    members.slices *= parallelism.dcn[axis];
-  };
-  Members weights;
-  Members expert_gradients;
-  for (LogicalAxis axis : {LogicalAxis::kFsdp, LogicalAxis::kContext, LogicalAxis::kData}) {
-    if (sharding.shards_weights[static_cast<size_t>(axis)]) {
-      join(axis, weights);
-    } else if (axis != LogicalAxis::kFsdp) {
-      join(axis, expert_gradients);
+    for (size_t axis = 0; axis < kLogicalAxisCount; ++axis) {
+      if (!axes[g][axis]) continue;
+      in_slice *= parallelism.ici.degree[axis];
+      slices *= parallelism.dcn.degree[axis];
     }
+    if (in_slice * slices <= 1) continue;
+    const absl::StatusOr<CollectiveLaws>& laws = OfGroup(in_slice, slices);
+    if (!laws.ok()) return laws.status();
+    of_group[g] = &*laws;
   }
-  Members weights_with_expert = weights;
-  join(LogicalAxis::kExpert, weights_with_expert);
-  Members dense_gradients = expert_gradients;
-  join(LogicalAxis::kExpert, dense_gradients);
-
   PlanLaws laws;
-  absl::Status status;
-  const auto set = [&](CollectiveKind kind, const Members& members, CollectiveLaw& law) {
-    if (!status.ok()) return;
-    const absl::StatusOr<CollectiveLaws> found = OfGroup(members.in_slice, members.slices);
-    if (found.ok()) {
-      law = (*found)[static_cast<size_t>(kind)];
-    } else {
-      status = found.status();
-    }
-  };
-  const auto alone = [&](LogicalAxis axis) {
-    Members members;
-    join(axis, members);
-    return members;
-  };
-  const Members tensor = alone(LogicalAxis::kTensor);
-  const Members context = alone(LogicalAxis::kContext);
-  set(CollectiveKind::kAllGather, weights, laws.weights_gather);
-  set(CollectiveKind::kReduceScatter, weights, laws.weights_scatter);
-  set(CollectiveKind::kAllGather, weights_with_expert, laws.weights_gather_with_expert);
-  set(CollectiveKind::kReduceScatter, weights_with_expert, laws.weights_scatter_with_expert);
-  set(CollectiveKind::kAllGather, tensor, laws.tensor_gather);
-  set(CollectiveKind::kReduceScatter, tensor, laws.tensor_scatter);
-  set(CollectiveKind::kAllGather, context, laws.context_gather);
-  set(CollectiveKind::kReduceScatter, context, laws.context_scatter);
-  set(CollectiveKind::kAllToAll, alone(LogicalAxis::kExpert), laws.expert_exchange);
-  set(CollectiveKind::kCollectivePermute, alone(LogicalAxis::kPipeline), laws.pipeline_permute);
-  set(CollectiveKind::kAllReduce, dense_gradients, laws.dense_gradient_reduce);
-  set(CollectiveKind::kAllReduce, expert_gradients, laws.expert_gradient_reduce);
-  if (!status.ok()) return status;
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    const CollectiveLaws* const group = of_group[static_cast<size_t>(slot.group)];
+    if (group != nullptr) laws.*slot.law = (*group)[static_cast<size_t>(slot.kind)];
+  }
   return laws;
+}
+
+const absl::StatusOr<CollectiveLaws>& IdealLaws::OfSpreadGroup(int64_t in_domain, int64_t domains, int32_t slices) {
+  const uint64_t key = static_cast<uint64_t>(in_domain) << 44 | static_cast<uint64_t>(domains) << 20 |
+                       static_cast<uint64_t>(slices);
+  if (const auto found = spread_.find(key); found != spread_.end()) return *found->second;
+  Group group;
+  group.slice_count = slices;
+  if (in_domain > 1) group.pieces.push_back(GroupPiece{0, static_cast<int32_t>(in_domain), 1});
+  if (domains > 1) group.pieces.push_back(GroupPiece{0, static_cast<int32_t>(domains), slice_.domain_size});
+  return *spread_
+              .emplace(key, std::make_unique<absl::StatusOr<CollectiveLaws>>(
+                                roofline::LawsOfGroup(slice_, group, OptionsOf(slice_))))
+              .first->second;
+}
+
+void IdealLaws::InSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways) {
+  ways.clear();
+  const auto is_power_of_two = [](int64_t number) { return number > 0 && (number & (number - 1)) == 0; };
+  if (slice_.accelerator.fabric != hardware::FabricKind::kSwitched || allow_idle_chips_) return;
+  if (!is_power_of_two(slice_.domain_size) || slice_.chip_count % slice_.domain_size != 0) return;
+  for (int32_t degree : parallelism.ici.degree) {
+    if (!is_power_of_two(degree)) return;
+  }
+  AxisMembers in_domain = {};
+  AddWays(parallelism, GroupAxesOf(parallelism), 0, slice_.domain_size, false, in_domain, ways);
+}
+
+// An axis lies inside the domains, across them, or as the only one partly inside.
+void IdealLaws::AddWays(const Parallelism& parallelism, const PlanGroupAxes& axes, size_t axis, int64_t places,
+                        bool partial, AxisMembers& in_domain, std::vector<PlanLaws>& ways) {
+  if (axis < kLogicalAxisCount) {
+    const int64_t degree = parallelism.ici.degree[axis];
+    for (int64_t members = 1; members <= std::min(degree, places); members *= 2) {
+      const bool is_partial = members > 1 && members < degree;
+      if (is_partial && partial) continue;
+      in_domain[axis] = members;
+      AddWays(parallelism, axes, axis + 1, places / members, partial || is_partial, in_domain, ways);
+    }
+    return;
+  }
+  int64_t outside = 1;
+  for (size_t i = 0; i < kLogicalAxisCount; ++i) outside *= parallelism.ici.degree[i] / in_domain[i];
+  // More members outside than there are domains do not fit: others must come in.
+  if (outside > slice_.chip_count / slice_.domain_size) return;
+  PlanLaws& laws = ways.emplace_back();
+  std::array<const CollectiveLaws*, kPlanGroupCount> of_group = {};
+  for (size_t g = 0; g < kPlanGroupCount; ++g) {
+    int64_t inside = 1;
+    int64_t domains = 1;
+    int32_t slices = 1;
+    for (size_t i = 0; i < kLogicalAxisCount; ++i) {
+      if (!axes[g][i]) continue;
+      inside *= in_domain[i];
+      domains *= parallelism.ici.degree[i] / in_domain[i];
+      slices *= parallelism.dcn.degree[i];
+    }
+    if (inside * domains * slices <= 1) continue;
+    const absl::StatusOr<CollectiveLaws>& found = OfSpreadGroup(inside, domains, slices);
+    if (found.ok()) of_group[g] = &*found;
+  }
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    const CollectiveLaws* const group = of_group[static_cast<size_t>(slot.group)];
+    if (group != nullptr) laws.*slot.law = (*group)[static_cast<size_t>(slot.kind)];
+  }
 }
 
 }  // namespace sliceplan::planner

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "server/planner/legality.h"
 
 namespace sliceplan::planner {
 namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Of more than these, those that cannot win are found faster than they are timed.
+constexpr size_t kFewMappings = 4;
 
 // Fewest operations run again first.
 constexpr std::array<RematPolicy, 7> kPoliciesByRecompute = {
@@ -28,18 +34,51 @@ int64_t MicrobatchSize(const TrainingWorkload& workload, const Parallelism& para
 const PlanLaws& EvaluatedPlan::laws() const { return mappings->laws[mapping_index]; }
 const MappedAxes& EvaluatedPlan::mapping() const { return mappings->mappings[mapping_index]; }
 
-void PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated) {
+bool PlanEvaluator::ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds) {
+  if (evaluated.mappings == nullptr) return SearchMapping(evaluated, limit_seconds);
   const TrainingJob& job = JobOf(evaluated.plan);
   const std::vector<PlanLaws>& laws = evaluated.mappings->laws;
+  bool found = false;
+  const bool many = laws.size() > kFewMappings;
+  if (many) TimeStep(job, evaluated.plan, *load_, laws.front(), stages_, details_, TimeTerms::kExpected);
   for (size_t i = 0; i < laws.size(); ++i) {
-    const StepTimes times = TimeStep(job, evaluated.plan, load_, laws[i], stages_, details_);
-    if (i > 0 && times.expected_seconds >= evaluated.times.expected_seconds) continue;
+    if (many && RetimeStep(job, evaluated.plan, *load_, laws[i], stages_, details_) >= limit_seconds) continue;
+    const StepTimes times = TimeStep(job, evaluated.plan, *load_, laws[i], stages_, details_);
+    if (times.expected_seconds >= limit_seconds) continue;
+    limit_seconds = times.expected_seconds;
     evaluated.times = times;
     evaluated.mapping_index = i;
+    found = true;
   }
+  return found;
 }
 
-PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings) : job_(job), mappings_(mappings) {
+bool PlanEvaluator::SearchMapping(EvaluatedPlan& evaluated, double limit_seconds) {
+  const TrainingJob& job = JobOf(evaluated.plan);
+  const StepPlan& plan = evaluated.plan;
+  TimeStep(job, plan, *load_, placements_.SomeLaws(), stages_, details_, TimeTerms::kExpected);
+  const auto floor = [&](const PlanLaws& laws) { return RetimeStep(job, plan, *load_, laws, stages_, details_); };
+  const auto seconds = [&](const PlanLaws& laws) {
+    const StepTimes times = TimeStep(job, plan, *load_, laws, stages_, details_);
+    if (times.expected_seconds < limit_seconds) {
+      limit_seconds = times.expected_seconds;
+      evaluated.times = times;
+    }
+    return times.expected_seconds;
+  };
+  if (!placements_.Find(floor, seconds, limit_seconds)) return false;
+  auto set = std::make_shared<MappingSet>();
+  set->mappings.push_back(placements_.Mapping());
+  set->laws.push_back(placements_.laws());
+  set->enumerated_count = 1;
+  set->truncated = placements_.truncated();
+  evaluated.mappings = std::move(set);
+  evaluated.mapping_index = 0;
+  return true;
+}
+
+PlanEvaluator::PlanEvaluator(const TrainingJob& job, MappingCache& mappings, StepLoadCache* loads)
+    : job_(job), mappings_(mappings), placements_(job.slice, job.allow_idle_chips), loads_(loads) {
   if (const auto& format = job.workload.precision.accumulated_gradients) {
     accumulating_job_ = job;
     TrainingPrecision& precision = accumulating_job_->workload.precision;
@@ -78,28 +117,50 @@ bool PlanEvaluator::Fits(const MemoryUse& memory) const {
          job_.min_headroom_ratio * static_cast<double>(memory.capacity_bytes);
 }
 
-bool PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                              EvaluatedPlan& best) {
-  EvaluatedPlan candidate = base;
-  candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
-  if (candidate.plan.microbatch_size < 1) return false;
+bool PlanEvaluator::CanBeBelow(const EvaluatedPlan& evaluated, double limit_seconds, const PlanLaws* ideal) {
+  if (ideal == nullptr || limit_seconds == kNever) return true;
+  const TrainingJob& job = JobOf(evaluated.plan);
+  return TimeStep(job, evaluated.plan, *load_, *ideal, stages_, details_).expected_seconds < limit_seconds;
+}
 
-  const TrainingJob& job = JobOf(candidate.plan);
-  CountStep(job, candidate.plan, load_);
-  candidate.memory = FullestStageMemory(job, candidate.plan, load_, stages_);
-  candidate.fits = Fits(candidate.memory);
-  const bool first = best.mappings == nullptr;
-  if (!candidate.fits && !first && (best.fits || candidate.memory.headroom_bytes <= best.memory.headroom_bytes)) {
-    return false;
+void PlanEvaluator::Count(const StepPlan& plan) {
+  if (loads_ != nullptr) {
+    load_ = &loads_->Of(job_, plan);
+  } else {
+    CountStep(job_, plan, own_load_);
   }
-  // Where a plan that does not fit lies is asked once, when nothing fits.
-  if (candidate.fits) ChooseMapping(candidate);
+}
+
+PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
+                                              double limit_seconds, const PlanLaws* ideal,
+                                              std::optional<Choice>& best) {
+  Choice choice{base};
+  EvaluatedPlan& candidate = choice.evaluated;
+  candidate.plan = PlanOf(base.plan.parallelism, policy, accumulation);
+  if (candidate.plan.microbatch_size < 1) return Trial::kNotBetter;
+
+  Count(candidate.plan);
+  candidate.memory = FullestStageMemory(JobOf(candidate.plan), candidate.plan, *load_, stages_);
+  candidate.fits = Fits(candidate.memory);
+  const bool best_fits = best && best->evaluated.fits;
+  if (!candidate.fits) {
+    if (best && (best_fits || candidate.memory.headroom_bytes <= best->evaluated.memory.headroom_bytes)) {
+      return Trial::kNotBetter;
+    }
+    best = std::move(choice);
+    // Where a plan that does not fit lies is asked once, when nothing fits.
+    return Trial::kNotBetter;
+  }
   ++evaluated_count_;
-  const bool better = first || (candidate.fits && !best.fits) ||
-                      (candidate.fits == best.fits &&
-                       (candidate.fits ? candidate.times.expected_seconds < best.times.expected_seconds : true));
-  if (better) best = std::move(candidate);
-  return better && best.fits;
+  const bool has_time = best_fits && best->below;
+  const double limit = has_time ? best->evaluated.times.expected_seconds : limit_seconds;
+  if (!CanBeBelow(candidate, limit, ideal) || !ChooseMapping(candidate, limit)) {
+    if (has_time) return Trial::kNotBetter;
+    if (best_fits) return Trial::kUnclear;
+    choice.below = false;
+  }
+  best = std::move(choice);
+  return Trial::kBetter;
 }
 
 MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
@@ -116,8 +177,8 @@ MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
     const StepPlan plan =
         PlanOf(parallelism, workload.remat_policy.value_or(RematPolicy::kFull), static_cast<int32_t>(rounds));
     const TrainingJob& job = JobOf(plan);
-    CountStep(job, plan, load_);
-    return FullestStageMemory(job, plan, load_, stages_);
+    Count(plan);
+    return FullestStageMemory(job, plan, *load_, stages_);
   };
   MemoryUse least = memory_of(accumulation);
   // Accumulated gradients may be wider.
@@ -128,6 +189,56 @@ MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
   return least;
 }
 
+std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism, const PlanLaws& ideal,
+                                                  absl::Span<const PlanLaws> ways) {
+  const TrainingWorkload& workload = job_.workload;
+  const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
+  const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
+  SplitStages(*job_.model, parallelism, stages_);
+  std::optional<double> floor;
+  StepPlan plan;
+  const auto fits = [&](RematPolicy policy, int32_t accumulation) {
+    plan = PlanOf(parallelism, policy, accumulation);
+    if (plan.microbatch_size < 1) return false;
+    Count(plan);
+    return Fits(FullestStageMemory(JobOf(plan), plan, *load_, stages_));
+  };
+  const auto consider = [&](RematPolicy policy, int32_t accumulation) {
+    if (!fits(policy, accumulation)) return false;
+    const TrainingJob& job = JobOf(plan);
+    double seconds = TimeStep(job, plan, *load_, ideal, stages_, details_).expected_seconds;
+    if (seconds < floor.value_or(kNever) && !ways.empty()) {
+      double least = kNever;
+      for (const PlanLaws& laws : ways) {
+        least = std::min(least, RetimeStep(job, plan, *load_, laws, stages_, details_));
+        if (least <= seconds) break;
+      }
+      seconds = std::max(seconds, least);
+    }
+    floor = std::min(floor.value_or(kNever), seconds);
+    return true;
+  };
+  int32_t accumulation = workload.gradient_accumulation.value_or(1);
+  while (true) {
+    bool cheapest_fits = false;
+    if (fixed_policy) {
+      cheapest_fits = consider(workload.remat_policy.value_or(RematPolicy::kFull), accumulation);
+    } else {
+      for (RematPolicy policy : kPoliciesByRecompute) {
+        // What recomputes everything holds least.
+        if (policy == kPoliciesByRecompute.front() && !fits(RematPolicy::kFull, accumulation)) break;
+        if (!consider(policy, accumulation)) continue;
+        cheapest_fits = policy == RematPolicy::kNone;
+        if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
+      }
+    }
+    if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
+    if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
+    accumulation *= 2;
+  }
+  return floor;
+}
+
 absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings) {
   absl::StatusOr<std::shared_ptr<const MappingSet>> mappings =
       mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips, max_mappings);
@@ -135,21 +246,50 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
   EvaluatedPlan base;
   base.plan.parallelism = parallelism;
   base.mappings = *std::move(mappings);
-  SplitStages(*job_.model, parallelism, stages_);
+  return ChooseAll(base, kNever, nullptr, evaluated).status();
+}
 
-  EvaluatedPlan best;
+absl::StatusOr<bool> PlanEvaluator::EvaluateBelow(double limit_seconds, const Parallelism& parallelism,
+                                                  const PlanLaws& ideal, EvaluatedPlan& evaluated) {
+  EvaluatedPlan base;
+  base.plan.parallelism = parallelism;
+  absl::Status status;
+  if (PlacementSearch::Covers(job_.slice) && parallelism.mapping.empty()) {
+    status = placements_.Open(parallelism);
+  } else {
+    absl::StatusOr<std::shared_ptr<const MappingSet>> mappings =
+        mappings_.Find(job_.slice, parallelism, job_.allow_idle_chips);
+    status = mappings.status();
+    if (status.ok()) base.mappings = *std::move(mappings);
+  }
+  if (!status.ok()) return status;
+  return ChooseAll(base, limit_seconds, &ideal, evaluated);
+}
+
+absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double limit_seconds, const PlanLaws* ideal,
+                                              EvaluatedPlan& evaluated) {
+  const Parallelism& parallelism = base.plan.parallelism;
+  SplitStages(*job_.model, parallelism, stages_);
+  std::optional<Choice> best;
+  // Which of two choices beyond the limit is faster decides what else is tried. Not known, everything is.
+  bool unclear = false;
   const TrainingWorkload& workload = job_.workload;
   const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
   int32_t accumulation = workload.gradient_accumulation.value_or(1);
+  const auto attempt = [&](RematPolicy policy) {
+    const Trial trial = TryPolicy(policy, accumulation, base, limit_seconds, ideal, best);
+    unclear = unclear || trial == Trial::kUnclear;
+    return trial;
+  };
   while (true) {
     bool cheapest_fits = false;
     if (fixed_policy) {
-      TryPolicy(workload.remat_policy.value_or(RematPolicy::kFull), accumulation, base, best);
-      cheapest_fits = best.fits;
+      attempt(workload.remat_policy.value_or(RematPolicy::kFull));
+      cheapest_fits = best && best->evaluated.fits;
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
-        if (!TryPolicy(policy, accumulation, base, best)) continue;
+        if (attempt(policy) == Trial::kNotBetter || unclear) continue;
         cheapest_fits = policy == RematPolicy::kNone;
         // Its successor keeps the MLP's matmuls and runs attention again: which is less depends on the sequence.
         if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
@@ -157,24 +297,27 @@ absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPl
     }
     // More accumulation only pays where it saves recompute or makes the job fit.
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
-    if (best.fits && best.plan.gradient_accumulation < accumulation) break;
+    const bool fits = best && best->evaluated.fits;
+    if (fits && !unclear && best->evaluated.plan.gradient_accumulation < accumulation) break;
     if (accumulation > std::min(sequences, kMaxAccumulation) / 2 || sequences % (int64_t{accumulation} * 2) != 0) break;
     accumulation *= 2;
   }
-  if (best.mappings == nullptr) return absl::InvalidArgumentError("the batch does not divide over the plan");
-  if (!best.fits) {
-    CountStep(JobOf(best.plan), best.plan, load_);
-    ChooseMapping(best);
+  if (!best) return absl::InvalidArgumentError("the batch does not divide over the plan");
+  if (!best->evaluated.fits) {
+    Count(best->evaluated.plan);
+    ChooseMapping(best->evaluated, kNever);
   }
-  evaluated = std::move(best);
-  return absl::OkStatus();
+  if (!best->below) return false;
+  if (unclear) return ChooseAll(base, kNever, ideal, evaluated);
+  evaluated = std::move(best->evaluated);
+  return true;
 }
 
 void PlanEvaluator::Recount(const EvaluatedPlan& evaluated) {
   const TrainingJob& job = JobOf(evaluated.plan);
   SplitStages(*job.model, evaluated.plan.parallelism, stages_);
-  CountStep(job, evaluated.plan, load_);
-  TimeStep(job, evaluated.plan, load_, evaluated.laws(), stages_, details_);
+  Count(evaluated.plan);
+  TimeStep(job, evaluated.plan, *load_, evaluated.laws(), stages_, details_);
 }
 
 }  // namespace sliceplan::planner

@@ -7,7 +7,10 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "server/planner/mapping.h"
+#include "server/planner/placement_search.h"
 #include "server/planner/plan_laws.h"
 #include "server/planner/stage_split.h"
 #include "server/planner/step_load.h"
@@ -20,7 +23,7 @@ namespace sliceplan::planner {
 
 struct EvaluatedPlan {
   StepPlan plan;
-  std::shared_ptr<const MappingSet> mappings;
+  std::shared_ptr<const MappingSet> mappings;  // of all placements searched, the best
   size_t mapping_index = 0;
   StepTimes times;
   MemoryUse memory;  // of the fullest stage
@@ -33,13 +36,24 @@ struct EvaluatedPlan {
 // Evaluates plans of one job, which must outlive it. Not thread-safe: holds the working memory of one evaluation.
 class PlanEvaluator {
  public:
-  PlanEvaluator(const TrainingJob& job, MappingCache& mappings);
+  // `loads`: counts shared by the plans of a search, which outlive it; null: each plan counts for itself.
+  PlanEvaluator(const TrainingJob& job, MappingCache& mappings, StepLoadCache* loads = nullptr);
 
   // Requires a legal plan. Free choices: the mapping with the shortest step, then the recompute policy and accumulation
   // that give the shortest step of those that fit, simplest first among equals. When nothing fits, the choice with the
   // least shortfall. INVALID_ARGUMENT: the degrees cannot be placed on the slice, or the given mapping is wrong.
   // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
   absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
+  // The same among all placements, not only the kMaxMappings that are looked at closely; only plans below the limit are
+  // of interest. True when there is one, and then it is the plan that Evaluate finds when it looks at them all. `ideal`:
+  // laws at least as good as those of every placement.
+  absl::StatusOr<bool> EvaluateBelow(double limit_seconds, const Parallelism& parallelism, const PlanLaws& ideal,
+                                     EvaluatedPlan& evaluated);
+
+  // No choice of recompute and accumulation that fits takes less, or none fits: nullopt. `ideal`: laws at least as good
+  // as those of every placement; `ways`, unless empty: some of them are at least as good as those of a placement.
+  std::optional<double> FloorSeconds(const Parallelism& parallelism, const PlanLaws& ideal,
+                                     absl::Span<const PlanLaws> ways);
 
   // The job as a plan runs it: gradients that are accumulated may have a format of their own.
   const TrainingJob& JobOf(const StepPlan& plan) const;
@@ -54,19 +68,38 @@ class PlanEvaluator {
   // Counts, stages and times of the last evaluated plan once more, for its breakdown.
   void Recount(const EvaluatedPlan& evaluated);
 
-  const StepLoad& load() const { return load_; }
+  const StepLoad& load() const { return *load_; }
   const StageSplit& stages() const { return stages_; }
   const StepDetails& details() const { return details_; }
   int64_t evaluated_count() const { return evaluated_count_; }
 
  private:
-  bool TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, EvaluatedPlan& best);
-  void ChooseMapping(EvaluatedPlan& evaluated);
+  // What became of a choice of recompute and accumulation beside the best so far.
+  enum class Trial { kNotBetter, kBetter, kUnclear };
+  // The best choice so far. Not `below`: it fits and takes the limit of interest or longer, how long nobody asked.
+  struct Choice {
+    EvaluatedPlan evaluated;
+    bool below = true;
+  };
+  // False when nothing below the limit fits.
+  absl::StatusOr<bool> ChooseAll(const EvaluatedPlan& base, double limit_seconds, const PlanLaws* ideal,
+                                 EvaluatedPlan& evaluated);
+  Trial TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, double limit_seconds,
+                  const PlanLaws* ideal, std::optional<Choice>& best);
+  // Whether the choice may take less than the limit with laws as good as these.
+  bool CanBeBelow(const EvaluatedPlan& evaluated, double limit_seconds, const PlanLaws* ideal);
+  // The placement with the shortest step, if that is below the limit.
+  bool ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds);
+  bool SearchMapping(EvaluatedPlan& evaluated, double limit_seconds);
+  void Count(const StepPlan& plan);
 
   const TrainingJob& job_;
   std::optional<TrainingJob> accumulating_job_;
   MappingCache& mappings_;
-  StepLoad load_;
+  PlacementSearch placements_;
+  StepLoadCache* const loads_;
+  StepLoad own_load_;
+  const StepLoad* load_ = &own_load_;
   StageSplit stages_;
   StepDetails details_;
   int64_t evaluated_count_ = 0;

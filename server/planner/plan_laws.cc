@@ -7,7 +7,6 @@ namespace {
 
 using hardware::Group;
 using hardware::GroupPiece;
-using roofline::CollectiveKind;
 using roofline::CollectiveLaw;
 
 using Groups = std::array<Group, kLogicalAxisCount>;
@@ -60,64 +59,61 @@ WeightSharding ShardingOf(const Parallelism& parallelism, bool expert_axis_shard
   return sharding;
 }
 
+PlanGroupAxes GroupAxesOf(const Parallelism& parallelism) {
+  const WeightSharding sharding = ShardingOf(parallelism);
+  PlanGroupAxes axes = {};
+  const auto of = [&axes](PlanGroup group, LogicalAxis axis) -> bool& {
+    return axes[static_cast<size_t>(group)][static_cast<size_t>(axis)];
+  };
+  of(PlanGroup::kTensor, LogicalAxis::kTensor) = true;
+  of(PlanGroup::kContext, LogicalAxis::kContext) = true;
+  of(PlanGroup::kExpert, LogicalAxis::kExpert) = true;
+  of(PlanGroup::kPipeline, LogicalAxis::kPipeline) = true;
+  // Chips that share weights gather them; those that hold the same ones reduce their gradients.
+  for (LogicalAxis axis : {LogicalAxis::kFsdp, LogicalAxis::kContext, LogicalAxis::kData}) {
+    const bool shards = sharding.shards_weights[static_cast<size_t>(axis)];
+    if (!shards && axis == LogicalAxis::kFsdp) continue;
+    of(shards ? PlanGroup::kWeights : PlanGroup::kExpertGradients, axis) = true;
+    of(shards ? PlanGroup::kWeightsWithExpert : PlanGroup::kDenseGradients, axis) = true;
+  }
+  // The expert axis holds other experts, but the same dense weights.
+  of(PlanGroup::kWeightsWithExpert, LogicalAxis::kExpert) = true;
+  of(PlanGroup::kDenseGradients, LogicalAxis::kExpert) = true;
+  return axes;
+}
+
 absl::StatusOr<PlanLaws> LawsOf(const hardware::Slice& slice, const Groups& groups, const Parallelism& parallelism,
                                 bool in_network_reduction) {
-  const WeightSharding sharding = ShardingOf(parallelism);
-  Group weights;
-  Group dense_gradients;
-  Group expert_gradients;
-  for (LogicalAxis axis : {LogicalAxis::kFsdp, LogicalAxis::kContext, LogicalAxis::kData}) {
-    const Group& group = Of(groups, axis);
-    if (sharding.shards_weights[static_cast<size_t>(axis)]) {
-      Join(group, weights);
-    } else if (axis != LogicalAxis::kFsdp) {
-      Join(group, expert_gradients);
+  const PlanGroupAxes axes = GroupAxesOf(parallelism);
+  std::array<Group, kPlanGroupCount> joined;
+  for (size_t g = 0; g < kPlanGroupCount; ++g) {
+    for (LogicalAxis axis : {LogicalAxis::kTensor, LogicalAxis::kFsdp, LogicalAxis::kContext, LogicalAxis::kData,
+                             LogicalAxis::kExpert, LogicalAxis::kPipeline}) {
+      if (axes[g][static_cast<size_t>(axis)]) Join(Of(groups, axis), joined[g]);
     }
   }
-  Group weights_with_expert = weights;
-  Join(Of(groups, LogicalAxis::kExpert), weights_with_expert);
-  dense_gradients = expert_gradients;
-  Join(Of(groups, LogicalAxis::kExpert), dense_gradients);
-
+  roofline::CollectiveOptions options;
+  options.in_network_reduction = in_network_reduction;
+  const bool has_experts = Of(groups, LogicalAxis::kExpert).Size() > 1;
   PlanLaws laws;
-  absl::Status status;
-  const auto set = [&](CollectiveKind kind, const Group& group, CollectiveLaw& law) {
-    if (!status.ok() || group.Size() <= 1) return;
-    roofline::CollectiveOptions options;
-    options.in_network_reduction = in_network_reduction;
-    absl::StatusOr<CollectiveLaw> found = roofline::LawOf(kind, slice, group, options);
-    if (found.ok()) {
-      law = *found;
-    } else {
-      status = found.status();
-    }
-  };
-  const Group& tensor = Of(groups, LogicalAxis::kTensor);
-  const Group& context = Of(groups, LogicalAxis::kContext);
-  const Group& expert = Of(groups, LogicalAxis::kExpert);
-  set(CollectiveKind::kAllGather, weights, laws.weights_gather);
-  set(CollectiveKind::kReduceScatter, weights, laws.weights_scatter);
-  laws.weights_gather_with_expert = laws.weights_gather;
-  laws.weights_scatter_with_expert = laws.weights_scatter;
-  if (Of(groups, LogicalAxis::kExpert).Size() > 1) {
-    set(CollectiveKind::kAllGather, weights_with_expert, laws.weights_gather_with_expert);
-    set(CollectiveKind::kReduceScatter, weights_with_expert, laws.weights_scatter_with_expert);
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    const Group& group = joined[static_cast<size_t>(slot.group)];
+    if (group.Size() <= 1 || (slot.group == PlanGroup::kWeightsWithExpert && !has_experts)) continue;
+    absl::StatusOr<CollectiveLaw> law = roofline::LawOf(slot.kind, slice, group, options);
+    if (!law.ok()) return law.status();
+    laws.*slot.law = *law;
   }
-  set(CollectiveKind::kAllGather, tensor, laws.tensor_gather);
-  set(CollectiveKind::kReduceScatter, tensor, laws.tensor_scatter);
-  set(CollectiveKind::kAllGather, context, laws.context_gather);
-  set(CollectiveKind::kReduceScatter, context, laws.context_scatter);
-  set(CollectiveKind::kAllToAll, expert, laws.expert_exchange);
-  set(CollectiveKind::kCollectivePermute, Of(groups, LogicalAxis::kPipeline), laws.pipeline_permute);
-  set(CollectiveKind::kAllReduce, dense_gradients, laws.dense_gradient_reduce);
-  set(CollectiveKind::kAllReduce, expert_gradients, laws.expert_gradient_reduce);
-  if (!status.ok()) return status;
-  const auto shares = [&](const Group& group, const CollectiveLaw& law) {
-    return ShareLinks(slice, weights, laws.weights_gather, group, law);
+  if (!has_experts) {
+    laws.weights_gather_with_expert = laws.weights_gather;
+    laws.weights_scatter_with_expert = laws.weights_scatter;
+  }
+  const Group& weights = joined[static_cast<size_t>(PlanGroup::kWeights)];
+  const auto shares = [&](PlanGroup group, const CollectiveLaw& law) {
+    return ShareLinks(slice, weights, laws.weights_gather, joined[static_cast<size_t>(group)], law);
   };
-  laws.weights_share_tensor_links = shares(tensor, laws.tensor_gather);
-  laws.weights_share_context_links = shares(context, laws.context_gather);
-  laws.weights_share_expert_links = shares(expert, laws.expert_exchange);
+  laws.weights_share_tensor_links = shares(PlanGroup::kTensor, laws.tensor_gather);
+  laws.weights_share_context_links = shares(PlanGroup::kContext, laws.context_gather);
+  laws.weights_share_expert_links = shares(PlanGroup::kExpert, laws.expert_exchange);
   return laws;
 }
 

@@ -30,6 +30,22 @@ struct WeightSharding {
 // `expert_axis_shards_dense_weights`: of EfficiencyProfile.
 WeightSharding ShardingOf(const Parallelism& parallelism, bool expert_axis_shards_dense_weights = false);
 
+// The groups of chips that exchange something in a plan, each the chips of some logical axes together.
+enum class PlanGroup {
+  kWeights,
+  kWeightsWithExpert,
+  kTensor,
+  kContext,
+  kExpert,
+  kPipeline,
+  kDenseGradients,
+  kExpertGradients
+};
+inline constexpr size_t kPlanGroupCount = 8;
+// Which logical axes each group spans.
+using PlanGroupAxes = std::array<std::array<bool, kLogicalAxisCount>, kPlanGroupCount>;
+PlanGroupAxes GroupAxesOf(const Parallelism& parallelism);
+
 struct PlanLaws {
   roofline::CollectiveLaw weights_gather;
   roofline::CollectiveLaw weights_scatter;
@@ -48,6 +64,27 @@ struct PlanLaws {
   bool weights_share_context_links = false;
   bool weights_share_expert_links = false;
 };
+
+// Which kinds of collective run in a group, and where their laws go.
+struct PlanLawSlot {
+  PlanGroup group;
+  roofline::CollectiveKind kind;
+  roofline::CollectiveLaw PlanLaws::*law;
+};
+inline constexpr std::array<PlanLawSlot, 12> kPlanLawSlots = {{
+    {PlanGroup::kWeights, roofline::CollectiveKind::kAllGather, &PlanLaws::weights_gather},
+    {PlanGroup::kWeights, roofline::CollectiveKind::kReduceScatter, &PlanLaws::weights_scatter},
+    {PlanGroup::kWeightsWithExpert, roofline::CollectiveKind::kAllGather, &PlanLaws::weights_gather_with_expert},
+    {PlanGroup::kWeightsWithExpert, roofline::CollectiveKind::kReduceScatter, &PlanLaws::weights_scatter_with_expert},
+    {PlanGroup::kTensor, roofline::CollectiveKind::kAllGather, &PlanLaws::tensor_gather},
+    {PlanGroup::kTensor, roofline::CollectiveKind::kReduceScatter, &PlanLaws::tensor_scatter},
+    {PlanGroup::kContext, roofline::CollectiveKind::kAllGather, &PlanLaws::context_gather},
+    {PlanGroup::kContext, roofline::CollectiveKind::kReduceScatter, &PlanLaws::context_scatter},
+    {PlanGroup::kExpert, roofline::CollectiveKind::kAllToAll, &PlanLaws::expert_exchange},
+    {PlanGroup::kPipeline, roofline::CollectiveKind::kCollectivePermute, &PlanLaws::pipeline_permute},
+    {PlanGroup::kDenseGradients, roofline::CollectiveKind::kAllReduce, &PlanLaws::dense_gradient_reduce},
+    {PlanGroup::kExpertGradients, roofline::CollectiveKind::kAllReduce, &PlanLaws::expert_gradient_reduce},
+}};
 
 // `groups`: one per logical axis, degree 1 axes empty. FAILED_PRECONDITION names a network figure that is missing.
 absl::StatusOr<PlanLaws> LawsOf(const hardware::Slice& slice,

@@ -111,12 +111,7 @@ class ShapeList {
     }
   }
 
-  std::vector<PlanShape> Take() {
-    std::stable_sort(shapes_.begin(), shapes_.end(), [](const PlanShape& a, const PlanShape& b) {
-      return SimplicityOf(a.parallelism) < SimplicityOf(b.parallelism);
-    });
-    return std::move(shapes_);
-  }
+  std::vector<PlanShape> Take() { return std::move(shapes_); }
 
  private:
   void AddAcrossSlices(PlanShape shape) {

@@ -41,8 +41,9 @@ struct PlanShape {
   int64_t shards_dcn = 1;
 };
 
-// All shapes with at least one legal split, simplest first. Pipelines run 1F1B, plain or interleaved: GPipe takes as
-// long and holds more, and no public TPU runtime has a zero-bubble schedule.
+// All shapes with at least one legal split; those that differ only in their virtual stages follow each other. Pipelines
+// run 1F1B, plain or interleaved: GPipe takes as long and holds more, and no public TPU runtime has a zero-bubble
+// schedule.
 std::vector<PlanShape> ShapesOf(const ModelDivisors& divisors, const hardware::Slice& slice,
                                 const TrainingWorkload& workload, const PlanLimits& limits);
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kTokensPerMillion = 1e6;
+constexpr double kLimitPrecision = 1e-9;
 
 bool SameDegrees(const Parallelism& a, const Parallelism& b) { return a.ici == b.ici && a.dcn == b.dcn; }
 
@@ -99,6 +100,21 @@ bool SearchRecord::Wants(size_t candidate, double bound_seconds) const {
     return true;
   }
   return IsOnFrontier(candidate, bound_seconds);
+}
+
+double SearchRecord::UnwantedFrom(size_t candidate, double seconds) const {
+  if (best_.size() < question_.proposal_count) return kNever;
+  double wanted = seconds;
+  double unwanted = seconds;
+  do {
+    unwanted *= 2;
+    if (!std::isfinite(unwanted)) return kNever;
+  } while (Wants(candidate, unwanted));
+  while (unwanted - wanted > kLimitPrecision * wanted) {
+    const double middle = wanted + (unwanted - wanted) / 2;
+    (Wants(candidate, middle) ? wanted : unwanted) = middle;
+  }
+  return unwanted;
 }
 
 void SearchRecord::Add(size_t candidate, EvaluatedPlan evaluated) {

@@ -45,6 +45,9 @@ class SearchRecord {
   // where nothing meets the deadline or budget, the near misses.
   bool Wants(size_t candidate, double bound_seconds) const;
 
+  // Plans that take so long or longer are not wanted; `seconds`: that some do. Infinite: all are wanted.
+  double UnwantedFrom(size_t candidate, double seconds) const;
+
   // A plan that fits its memory.
   void Add(size_t candidate, EvaluatedPlan evaluated);
   // A plan that does not. `least`: its memory at the least.

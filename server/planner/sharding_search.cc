@@ -17,6 +17,7 @@
 #include "server/planner/proposal_words.h"
 #include "server/planner/search_record.h"
 #include "server/planner/search_site.h"
+#include "server/planner/site_search.h"
 #include "server/planner/workload_check.h"
 
 namespace sliceplan::planner {
@@ -24,29 +25,35 @@ namespace {
 
 using hardware::Violation;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 class Search {
  public:
   Search(const ShardingQuestion& question, MappingCache& mappings, const std::function<SearchSignal()>& signal)
       : question_(question),
         mappings_(mappings),
-        signal_(signal),
         limits_{question.constraints.fixed_ici, question.constraints.fixed_dcn, question.constraints.forbidden,
                 question.constraints.allow_idle_chips, question.constraints.allow_padding},
         divisors_(DivisorsOf(*question.model)),
-        record_(question) {}
+        record_(question),
+        progress_(signal) {}
 
   ShardingAnswer Run() {
     OpenSites();
+    answer_.pruned = progress_.pruned;
     if (sites_.empty() && !answer_.violations.empty()) return std::move(answer_);
     answer_.violations.clear();
     for (const std::unique_ptr<SearchSite>& site : sites_) {
-      if (stopped_ || !Wanted(*site, floors_[site->index])) {
-        Unseen(*site, floors_[site->index]);
-        if (!stopped_) Prune(PruneReason::kComputeFloor, 1);
+      if (progress_.stopped) {
+        record_.AddUnseen(site->index, floors_[site->index]);
         continue;
       }
-      SearchPlans(*site);
-      if (cancelled_) {
+      if (!record_.Wants(site->index, floors_[site->index])) {
+        Prune(PruneReason::kComputeFloor, 1);
+        continue;
+      }
+      SiteSearch(*site, divisors_, limits_, record_, progress_).Run();
+      if (progress_.cancelled) {
         answer_.cancelled = true;
         return std::move(answer_);
       }
@@ -106,154 +113,15 @@ class Search {
     });
   }
 
-  bool Wanted(const SearchSite& site, double seconds) const { return record_.Wants(site.index, seconds); }
-
-  void Prune(PruneReason reason, int64_t count) { answer_.pruned[static_cast<size_t>(reason)] += count; }
-
-  // A plan, or all plans, of a site that were not looked at and take at least so long.
-  void Unseen(const SearchSite& site, double seconds) {
-    if (stopped_) record_.AddUnseen(site.index, seconds);
-  }
-
-  // Whether to go on.
-  bool Poll() {
-    if (stopped_) return false;
-    if (signal_ == nullptr) return true;
-    const SearchSignal signal = signal_();
-    cancelled_ = signal == SearchSignal::kCancel;
-    stopped_ = signal != SearchSignal::kGoOn;
-    return !stopped_;
-  }
-
-  // ---- One slice ----
-
-  struct BoundedShape {
-    const PlanShape* shape = nullptr;
-    double bound_seconds = 0;
-    int64_t split_count = 0;
-  };
-
-  void SearchPlans(SearchSite& site) {
-    const std::vector<PlanShape> shapes = ShapesOf(divisors_, site.job.slice, site.job.workload, limits_);
-    std::vector<BoundedShape> bounded;
-    bounded.reserve(shapes.size());
-    for (const PlanShape& shape : shapes) {
-      if (bounded.size() % kShapesPerPoll == 0 && !Poll()) break;
-      BoundedShape entry;
-      entry.shape = &shape;
-      if (!BoundShape(site, shape, entry)) continue;
-      bounded.push_back(entry);
-    }
-    std::stable_sort(bounded.begin(), bounded.end(),
-                     [](const BoundedShape& a, const BoundedShape& b) { return a.bound_seconds < b.bound_seconds; });
-    if (bounded.size() < shapes.size()) Unseen(site, floors_[site.index]);
-    for (const BoundedShape& entry : bounded) {
-      const bool wanted = Wanted(site, entry.bound_seconds);
-      if (wanted && Poll()) {
-        SearchShape(site, *entry.shape);
-        continue;
-      }
-      if (cancelled_) return;
-      Unseen(site, entry.bound_seconds);
-      if (wanted) continue;
-      Prune(PruneReason::kNetworkFloor, entry.split_count);
-    }
-  }
-
-  // False when a network figure is missing.
-  bool BoundShape(SearchSite& site, const PlanShape& shape, BoundedShape& entry) {
-    entry.split_count = SplitCount(shape, limits_);
-    answer_.considered_count += entry.split_count;
-    StepPlan plan = FastestPlan(site, MostSharded(shape));
-    SplitStages(*question_.model, plan.parallelism, stages_);
-    CountStep(site.job, plan, fastest_load_);
-    const absl::StatusOr<PlanLaws> laws = site.ideal.Of(shape.parallelism);
-    if (!laws.ok()) {
-      answer_.unknown_figure = laws.status();
-      Prune(PruneReason::kUnknownFigure, entry.split_count);
-      return false;
-    }
-    entry.bound_seconds = TimeStep(site.job, plan, fastest_load_, *laws, stages_, details_).expected_seconds;
-    return true;
-  }
-
-  static Parallelism MostSharded(const PlanShape& shape) {
-    Parallelism plan = shape.parallelism;
-    plan.ici[LogicalAxis::kFsdp] = static_cast<int32_t>(shape.shards_ici);
-    plan.dcn[LogicalAxis::kFsdp] = static_cast<int32_t>(shape.shards_dcn);
-    plan.data_zero_stage = ZeroStage::k1;
-    return plan;
-  }
-
-  // The choices that compute least: nothing recomputed, nothing accumulated.
-  StepPlan FastestPlan(const SearchSite& site, Parallelism parallelism) const {
-    const TrainingWorkload& workload = site.job.workload;
-    return site.evaluator.PlanOf(std::move(parallelism), workload.remat_policy.value_or(RematPolicy::kNone),
-                                 workload.gradient_accumulation.value_or(1));
-  }
-
-  struct BoundedSplit {
-    Parallelism plan;
-    double bound_seconds = 0;
-  };
-
-  void SearchShape(SearchSite& site, const PlanShape& shape) {
-    const Parallelism most_sharded = MostSharded(shape);
-    if (const MemoryUse least = site.evaluator.LeastMemory(most_sharded); !site.evaluator.Fits(least)) {
-      Prune(PruneReason::kOutOfMemory, SplitCount(shape, limits_));
-      record_.AddTooLarge(site.index, most_sharded, least);
-      return;
-    }
-    std::vector<BoundedSplit> splits;
-    SplitStages(*question_.model, shape.parallelism, stages_);
-    CountStep(site.job, FastestPlan(site, most_sharded), fastest_load_);
-    for (Parallelism& split : SplitsOf(shape, limits_)) {
-      const absl::StatusOr<PlanLaws> laws = site.ideal.Of(split);
-      if (!laws.ok()) {
-        answer_.unknown_figure = laws.status();
-        Prune(PruneReason::kUnknownFigure, 1);
-        continue;
-      }
-      const StepPlan plan = FastestPlan(site, split);
-      const double bound = TimeStep(site.job, plan, fastest_load_, *laws, stages_, details_).expected_seconds;
-      splits.push_back({std::move(split), bound});
-    }
-    std::stable_sort(splits.begin(), splits.end(),
-                     [](const BoundedSplit& a, const BoundedSplit& b) { return a.bound_seconds < b.bound_seconds; });
-    for (const BoundedSplit& split : splits) {
-      if (!Wanted(site, split.bound_seconds)) {
-        Prune(PruneReason::kNetworkFloor, 1);
-      } else if (!Poll()) {
-        Unseen(site, split.bound_seconds);
-      } else {
-        EvaluateSplit(site, split);
-      }
-    }
-  }
-
-  void EvaluateSplit(SearchSite& site, const BoundedSplit& split) {
-    MemoryUse least = site.evaluator.LeastMemory(split.plan);
-    if (!site.evaluator.Fits(least)) {
-      Prune(PruneReason::kOutOfMemory, 1);
-      record_.AddTooLarge(site.index, split.plan, least);
-      return;
-    }
-    EvaluatedPlan evaluated;
-    const absl::Status status = site.evaluator.Evaluate(split.plan, evaluated);
-    if (!status.ok()) {
-      const bool unknown = absl::IsFailedPrecondition(status);
-      if (unknown) answer_.unknown_figure = status;
-      Prune(unknown ? PruneReason::kUnknownFigure : PruneReason::kNoPlacement, 1);
-      return;
-    }
-    ++answer_.evaluated_count;
-    if (evaluated.mappings->truncated) record_.AddUnseen(site.index, split.bound_seconds);
-    record_.Add(site.index, std::move(evaluated));
-  }
+  void Prune(PruneReason reason, int64_t count) { progress_.Prune(reason, count); }
 
   // ---- The answer ----
 
   void Finish() {
+    answer_.considered_count = progress_.considered_count;
+    answer_.evaluated_count = progress_.evaluated_count;
+    answer_.pruned = progress_.pruned;
+    answer_.unknown_figure = progress_.unknown_figure;
     for (const FoundPlan& found : record_.best()) {
       SearchSite& site = SiteOf(found.candidate);
       Proposal proposal;
@@ -272,7 +140,7 @@ class Search {
     answer_.frontier = record_.Frontier();
     AddNearMisses();
     answer_.optimality_gap_ratio = record_.GapRatio();
-    answer_.exhaustive = !stopped_ && answer_.optimality_gap_ratio == 0;
+    answer_.exhaustive = !progress_.stopped && answer_.optimality_gap_ratio == 0;
     if (!answer_.proposals.empty()) {
       answer_.closed_forms = ClosedForms(SiteOf(answer_.proposals.front().candidate).job, answer_.proposals.front());
     }
@@ -280,7 +148,7 @@ class Search {
 
   // A fix takes about a hundred trials: with proposals at hand only the nearest miss gets one.
   void AddNearMisses() {
-    if (stopped_) return;  // the caller waits
+    if (progress_.stopped) return;  // the caller waits
     for (const SearchRecord::Miss& miss : record_.NearMisses()) {
       NearMiss near;
       SearchSite& site = SiteOf(miss.candidate);
@@ -288,11 +156,13 @@ class Search {
       TrainingJob job = site.job;
       job.parallelism = miss.plan;
       EvaluatedPlan evaluated;
-      if (!site.evaluator.Evaluate(miss.plan, evaluated).ok()) continue;
+      const absl::StatusOr<PlanLaws> laws = site.ideal.Of(miss.plan);
+      if (!laws.ok() || !site.evaluator.EvaluateBelow(kNever, miss.plan, *laws, evaluated).ok()) continue;
       near.plan = record_.SummaryOf(miss.candidate, miss.plan, evaluated.times.expected_seconds);
       near.plan.outcome = miss.outcome;
       if (question_.explain_near_misses) {
         const bool with_fix = answer_.near_misses.empty() || answer_.proposals.empty();
+        if (!with_fix) job.parallelism->mapping = AssignmentsOf(evaluated.mapping());
         TrainingAnswer explained = with_fix ? EstimateTraining(job, mappings_) : EstimateGivenPlan(job, mappings_);
         near.shortfall = std::move(explained.estimate.shortfall);
         near.smallest_fix = std::move(explained.estimate.smallest_fix);
@@ -306,23 +176,15 @@ class Search {
                           [candidate](const auto& site) { return site->index == candidate; });
   }
 
-  static constexpr size_t kShapesPerPoll = 64;
-
   const ShardingQuestion& question_;
   MappingCache& mappings_;
-  const std::function<SearchSignal()>& signal_;
   const PlanLimits limits_;
   const ModelDivisors divisors_;
   SearchRecord record_;
+  SearchProgress progress_;
   std::vector<std::unique_ptr<SearchSite>> sites_;
   std::vector<double> floors_;  // by candidate
   ShardingAnswer answer_;
-  bool stopped_ = false;
-  bool cancelled_ = false;
-  // Working memory.
-  StepLoad fastest_load_;
-  StageSplit stages_;
-  StepDetails details_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace sliceplan::planner {
 namespace {
@@ -14,6 +15,8 @@ using transformer::SavedTensor;
 using transformer::TensorSplit;
 using transformer::WeightMatmul;
 
+// A few kB each.
+constexpr size_t kMostRemembered = 1024;
 // Bytes of the log-sum-exp that flash attention keeps per query and head (fp32).
 constexpr double kLogSumExpBytes = 4;
 // What materialised attention keeps per query-key pair and head: scores and probabilities in 16 bits and a mask byte
@@ -299,6 +302,33 @@ void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load) {
       plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
           ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) / shape.hidden_shards
           : 0;
+}
+
+const StepLoad& StepLoadCache::Of(const TrainingJob& job, const StepPlan& plan) {
+  const Parallelism& parallelism = plan.parallelism;
+  const Key key = {int64_t{parallelism.Degree(LogicalAxis::kTensor)} << 32 | parallelism.Degree(LogicalAxis::kContext),
+                   int64_t{parallelism.Degree(LogicalAxis::kExpert)} << 32 | static_cast<int64_t>(plan.remat_policy),
+                   plan.microbatch_size,
+                   (parallelism.Degree(LogicalAxis::kPipeline) > 1 ? 1 : 0) | (parallelism.sequence_parallel ? 2 : 0)};
+  if (const auto found = loads_.find(key); found != loads_.end()) return *found->second;
+  if (loads_.size() >= kMostRemembered) {
+    for (auto& [forgotten, load] : loads_) spare_.push_back(std::move(load));
+    loads_.clear();
+  }
+  std::unique_ptr<StepLoad>& load = loads_[key];
+  if (spare_.empty()) {
+    load = std::make_unique<StepLoad>();
+  } else {
+    load = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  CountStep(job, plan, *load);
+  return *load;
+}
+
+void StepLoadCache::Clear() {
+  loads_.clear();
+  spare_.clear();
 }
 
 }  // namespace sliceplan::planner

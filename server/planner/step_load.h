@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "server/planner/remat.h"
 #include "server/planner/training_job.h"
@@ -102,6 +105,19 @@ struct StepLoad {
 
 // Fills `load` (reused between plans: no allocation after the first). Requires a legal plan.
 void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load);
+
+// Remembers the counts of the plans of one job, which must outlive it: many share their local shapes. Not thread-safe.
+class StepLoadCache {
+ public:
+  // As CountStep. Valid until the next call.
+  const StepLoad& Of(const TrainingJob& job, const StepPlan& plan);
+  void Clear();
+
+ private:
+  using Key = std::array<int64_t, 4>;
+  absl::flat_hash_map<Key, std::unique_ptr<StepLoad>> loads_;
+  std::vector<std::unique_ptr<StepLoad>> spare_;  // of forgotten ones
+};
 
 }  // namespace sliceplan::planner
 

@@ -23,7 +23,7 @@ struct Context {
   const PlanLaws& laws;
   const StageSplit& stages;
   const WeightSharding sharding;
-  const LayerRates rates;
+  const LayerRates& rates;
   const EfficiencyProfile* profile;  // null in roofline mode
 };
 
@@ -66,16 +66,22 @@ void AddEmbedding(const Context& context, StepDetails& details, StageTime& stage
   stage.compute_seconds += details.embedding_seconds;
 }
 
+// FSDP traffic of the head's weights in one microbatch.
+double HeadGatherSeconds(const Context& context) {
+  const EdgeLoad& edge = context.load.edge;
+  const double weight_bytes = context.load.wide_bytes_per_element * edge.head_weight_count;
+  const double gradient_bytes = context.rates.gradient_bytes_per_element * edge.head_weight_count;
+  return (1 + edge.mtp_head_passes) * (2 * context.rates.DenseGather(context.laws).Seconds(weight_bytes) +
+                                       context.rates.DenseScatter(context.laws).Seconds(gradient_bytes));
+}
+
 void AddHead(const Context& context, StepDetails& details, StageTime& stage, BusySeconds& busy) {
   const EdgeLoad& edge = context.load.edge;
   const LayerRates& rates = context.rates;
   const double passes = 1 + edge.mtp_head_passes;
   const double matrix = 3 * passes * edge.head_flops / rates.wide_flops_per_second;
   const double hbm = 3 * passes * edge.head_operand_bytes / rates.hbm_bytes_per_second;
-  const double weight_bytes = context.load.wide_bytes_per_element * edge.head_weight_count;
-  const double gradient_bytes = rates.gradient_bytes_per_element * edge.head_weight_count;
-  const double gather = passes * (2 * rates.DenseGather(context.laws).Seconds(weight_bytes) +
-                                  rates.DenseScatter(context.laws).Seconds(gradient_bytes));
+  const double gather = HeadGatherSeconds(context);
   const StepResource gather_resource = ResourceOf(rates.DenseGather(context.laws).slowest_tier);
   BoundPart& bound = details.head_bound;
   bound = BoundPart{matrix, StepResource::kMatrixUnit, std::nullopt};
@@ -97,6 +103,10 @@ void AddHead(const Context& context, StepDetails& details, StageTime& stage, Bus
   stage.weights_seconds += gather / context.profile->collective_ratio;
 }
 
+double ExposedInLayer(const LayerTime& layer) {
+  return layer.tensor_exposed_seconds + layer.context_exposed_seconds + layer.expert_exposed_seconds;
+}
+
 void AddLayers(const Context& context, const LayerTime& layer, double count, StageTime& stage, BusySeconds& busy,
                double& exposed) {
   if (count <= 0) return;
@@ -114,7 +124,7 @@ void AddLayers(const Context& context, const LayerTime& layer, double count, Sta
   }
   stage.compute_seconds += count * compute;
   stage.weights_seconds += count * layer.weights_seconds;
-  exposed += count * (layer.tensor_exposed_seconds + layer.context_exposed_seconds + layer.expert_exposed_seconds);
+  exposed += count * ExposedInLayer(layer);
 }
 
 // Parameters of the embedding and of the head on one chip of a stage, before FSDP.
@@ -140,9 +150,42 @@ double OrthogonaliseSeconds(const Context& context, int32_t stage_index) {
   return flops / context.rates.wide_flops_per_second;
 }
 
+// Seconds of the gradient all-reduce of one stage.
+struct GradientSeconds {
+  double within = 0;  // a slice
+  double dcn = 0;
+};
+
+void AddReduction(const CollectiveLaw& law, double bytes, GradientSeconds& seconds, BusySeconds* busy) {
+  const double total = law.Seconds(bytes);
+  const double dcn = std::min(total, bytes * law.dcn_seconds_per_byte);
+  seconds.dcn += dcn;
+  seconds.within += total - dcn;
+  if (busy == nullptr) return;
+  Busy(*busy, StepResource::kDcn) += dcn;
+  Busy(*busy, law.scale_out_seconds_per_byte > 0  ? StepResource::kScaleOut
+              : law.scale_up_seconds_per_byte > 0 ? StepResource::kScaleUp
+                                                  : StepResource::kIci) += total - dcn;
+}
+
+GradientSeconds ReduceGradients(const Context& context, const StageTime& stage, BusySeconds* busy) {
+  GradientSeconds seconds;
+  const bool expert_axis_shards = context.rates.expert_axis_shards_dense_weights;
+  AddReduction(expert_axis_shards ? context.laws.expert_gradient_reduce : context.laws.dense_gradient_reduce,
+               stage.dense_reduced_bytes, seconds, busy);
+  AddReduction(context.laws.expert_gradient_reduce, stage.expert_reduced_bytes, seconds, busy);
+  return seconds;
+}
+
+void ExposeGradients(const GradientSeconds& seconds, const EfficiencyProfile& profile, StageTime& stage) {
+  stage.gradient_exposed_seconds =
+      ExposedSeconds(seconds.within / profile.collective_ratio, profile.data_exposed_ratio, stage.backward_seconds);
+  stage.dcn_exposed_seconds = ExposedSeconds(seconds.dcn, profile.dcn_exposed_ratio, stage.backward_seconds);
+}
+
 // Gradient all-reduce and optimizer update of one stage, once per step.
-void AddStepEnd(const Context& context, int32_t stage_index, double backward_lower_seconds, double backward_seconds,
-                StageTime& stage, BusySeconds& busy) {
+void AddStepEnd(const Context& context, int32_t stage_index, double backward_lower_seconds, StageTime& stage,
+                BusySeconds& busy) {
   const TrainingWorkload& workload = context.job.workload;
   const StageParameters parameters = ParametersOf(context, stage_index);
   // An all-reduce is a reduce-scatter and an all-gather of the same bytes. Under ZeRO 1 and 2 the second brings back
@@ -153,23 +196,10 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
   const double reduced_bytes = (scattered_bytes + gathered_bytes) / 2;
   const double dense_owned = parameters.dense / static_cast<double>(context.sharding.dense_shard_count);
   const double expert_owned = parameters.expert / static_cast<double>(context.sharding.shard_count);
-  double within_seconds = 0;
-  double dcn_seconds = 0;
-  const auto add = [&](const CollectiveLaw& law, double count) {
-    const double bytes = reduced_bytes * count;
-    const double total = law.Seconds(bytes);
-    const double dcn = std::min(total, bytes * law.dcn_seconds_per_byte);
-    stage.gradient_seconds += total;
-    dcn_seconds += dcn;
-    within_seconds += total - dcn;
-    Busy(busy, StepResource::kDcn) += dcn;
-    Busy(busy, law.scale_out_seconds_per_byte > 0  ? StepResource::kScaleOut
-               : law.scale_up_seconds_per_byte > 0 ? StepResource::kScaleUp
-                                                   : StepResource::kIci) += total - dcn;
-  };
-  const bool expert_axis_shards = context.rates.expert_axis_shards_dense_weights;
-  add(expert_axis_shards ? context.laws.expert_gradient_reduce : context.laws.dense_gradient_reduce, dense_owned);
-  add(context.laws.expert_gradient_reduce, expert_owned);
+  stage.dense_reduced_bytes = reduced_bytes * dense_owned;
+  stage.expert_reduced_bytes = reduced_bytes * expert_owned;
+  const GradientSeconds gradients = ReduceGradients(context, stage, &busy);
+  stage.gradient_seconds = gradients.within + gradients.dcn;
   stage.gradient_lower_seconds = std::max(0.0, stage.gradient_seconds - backward_lower_seconds);
 
   const double updated = parameters.dense / static_cast<double>(context.sharding.optimizer_shard_count) +
@@ -190,9 +220,7 @@ void AddStepEnd(const Context& context, int32_t stage_index, double backward_low
   const EfficiencyProfile& profile = *context.profile;
   stage.optimizer_seconds =
       (stage.optimizer_lower_seconds - orthogonalise_seconds) / profile.optimizer_hbm_ratio + orthogonalise_seconds;
-  stage.gradient_exposed_seconds =
-      ExposedSeconds(within_seconds / profile.collective_ratio, profile.data_exposed_ratio, backward_seconds);
-  stage.dcn_exposed_seconds = ExposedSeconds(dcn_seconds, profile.dcn_exposed_ratio, backward_seconds);
+  ExposeGradients(gradients, profile, stage);
   const double owned = dense_owned + expert_owned;
   const double rounds = static_cast<double>(context.plan.MicrobatchesPerStep());
   if (rounds > 1) {
@@ -215,17 +243,23 @@ void AddActivationOffload(const Context& context, int32_t stage_index, StageTime
   stage.host_transfer_seconds += rounds * std::max(0.0, 2 * bytes / *pcie - beside);
 }
 
+// What of the FSDP traffic of a stage shows beside its compute, and the sum of one microbatch.
+void ExpectStage(const EfficiencyProfile& profile, double exposed, StageTime& stage) {
+  const double hidden = std::min(stage.weights_seconds, profile.fsdp_hideable_compute_ratio * stage.compute_seconds);
+  stage.weights_exposed_seconds = stage.weights_seconds - hidden + profile.fsdp_hidden_cost_ratio * hidden;
+  stage.expected_seconds = stage.compute_seconds + stage.weights_exposed_seconds + exposed;
+}
+
 StageTime TimeStage(const Context& context, int32_t index, StepDetails& details, BusySeconds& busy) {
   StageTime stage;
   busy = {};
   double exposed = 0;
   double backward_lower = 0;
-  double backward = 0;
   const auto counts = context.stages.OfStage(index);
   for (size_t kind = 0; kind < counts.size(); ++kind) {
     AddLayers(context, details.layers[kind], counts[kind], stage, busy, exposed);
     backward_lower += counts[kind] * details.layers[kind].backward_lower_seconds;
-    backward += counts[kind] * details.layers[kind].backward_seconds;
+    stage.backward_seconds += counts[kind] * details.layers[kind].backward_seconds;
   }
   if (IsFirst(index)) AddEmbedding(context, details, stage, busy);
   if (IsLast(context.stages, index)) {
@@ -235,96 +269,178 @@ StageTime TimeStage(const Context& context, int32_t index, StepDetails& details,
   const double microbatches = static_cast<double>(context.plan.MicrobatchesPerStep());
   for (double& seconds : busy) seconds *= microbatches;
   if (context.profile != nullptr) {
-    const EfficiencyProfile& profile = *context.profile;
-    const double hidden = std::min(stage.weights_seconds, profile.fsdp_hideable_compute_ratio * stage.compute_seconds);
-    stage.weights_exposed_seconds = stage.weights_seconds - hidden + profile.fsdp_hidden_cost_ratio * hidden;
-    stage.expected_seconds = stage.compute_seconds + stage.weights_exposed_seconds + exposed;
+    ExpectStage(*context.profile, exposed, stage);
   } else {
     stage.expected_seconds = stage.lower_seconds;
   }
-  AddStepEnd(context, index, backward_lower, backward, stage, busy);
+  AddStepEnd(context, index, backward_lower, stage, busy);
   AddActivationOffload(context, index, stage);
   return stage;
+}
+
+const EfficiencyProfile* ProfileOf(const TrainingJob& job) {
+  return job.mode == EstimationMode::kCalibrated ? job.profile : nullptr;
+}
+
+// Stages between the first and the last with the same layers take as long.
+bool IsLikePrevious(const StageSplit& stages, int32_t stage) {
+  return stage >= 2 && !IsLast(stages, stage) && stages.OfStage(stage) == stages.OfStage(stage - 1);
+}
+
+// The slowest stage and the sum of all.
+struct StageSum {
+  double slowest = -1;
+  int32_t slowest_stage = 0;
+  double all = 0;
+
+  void Add(double seconds, int32_t stage) {
+    all += seconds;
+    if (seconds <= slowest) return;
+    slowest = seconds;
+    slowest_stage = stage;
+  }
+};
+
+// Microbatch slots of the slowest stage that pass while the others fill and drain.
+double WaitsOf(const Context& context) {
+  const Parallelism& parallelism = context.plan.parallelism;
+  const PipelineShape schedule = {parallelism.schedule, context.stages.stage_count, context.plan.microbatch_count,
+                                  parallelism.virtual_stage_count};
+  return context.plan.gradient_accumulation * BubbleTime(schedule, {}) / StageWork().Total();
+}
+
+// The slowest stage waits while the others fill and drain: for their time, which is less than its own.
+double BubbleOf(double waits, const StageSplit& stages, double sum, double largest) {
+  const double others = static_cast<double>(stages.stage_count - 1);
+  return waits * (others > 0 && largest > 0 ? (sum - largest) / (largest * others) : 1);
+}
+
+// Activations forward and their gradients back, once per chunk boundary of a stage.
+double PermuteSeconds(const Context& context) {
+  return 2 * static_cast<double>(context.plan.MicrobatchesPerStep()) *
+         std::max(1, context.plan.parallelism.virtual_stage_count) *
+         context.laws.pipeline_permute.Seconds(context.load.permute_bytes);
+}
+
+// Expected terms of the whole step.
+void ExpectStep(const Context& context, const StageTime& stage, double permute, double bubble_microbatches,
+                StepTimes& times) {
+  const EfficiencyProfile& profile = *context.profile;
+  const double microbatches = static_cast<double>(context.plan.MicrobatchesPerStep());
+  const double slots = microbatches + bubble_microbatches;
+  times.permute_exposed_seconds =
+      ExposedSeconds(permute / profile.collective_ratio, profile.pipeline_exposed_ratio, slots * stage.compute_seconds);
+  const int32_t slice_count = context.job.slice.slice_count;
+  if (slice_count > 1) {
+    times.jitter_seconds =
+        profile.dcn_jitter_ratio_per_doubling * std::log2(slice_count) * microbatches * stage.compute_seconds;
+  }
+  times.expected_seconds = slots * stage.expected_seconds + times.permute_exposed_seconds + times.jitter_seconds +
+                           stage.gradient_exposed_seconds + stage.dcn_exposed_seconds + stage.optimizer_seconds +
+                           stage.accumulation_seconds + stage.host_transfer_seconds;
 }
 
 }  // namespace
 
 StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
-                   const StageSplit& stages, StepDetails& details) {
-  const EfficiencyProfile* profile = job.mode == EstimationMode::kCalibrated ? job.profile : nullptr;
-  const LayerRates rates = RatesOf(job);
-  const WeightSharding sharding = ShardingOf(plan.parallelism, rates.expert_axis_shards_dense_weights);
-  const Context context = {job, plan, load, laws, stages, sharding, rates, profile};
+                   const StageSplit& stages, StepDetails& details, TimeTerms terms) {
+  details.rates = RatesOf(job);
+  const WeightSharding sharding = ShardingOf(plan.parallelism, details.rates.expert_axis_shards_dense_weights);
+  const Context context = {job, plan, load, laws, stages, sharding, details.rates, ProfileOf(job)};
   const double wide_bytes = load.wide_bytes_per_element;
   details.layers.resize(load.layers.size());
   for (size_t kind = 0; kind < load.layers.size(); ++kind) {
-    details.layers[kind] = TimeLayer(job, load.layers[kind], context.rates, laws, wide_bytes);
+    details.layers[kind] = TimeLayer(job, load.layers[kind], context.rates, laws, wide_bytes, terms);
   }
-  if (load.mtp_layer_count > 0) details.mtp = TimeLayer(job, load.mtp, context.rates, laws, wide_bytes);
+  if (load.mtp_layer_count > 0) details.mtp = TimeLayer(job, load.mtp, context.rates, laws, wide_bytes, terms);
 
   StepTimes times;
   details.stages.resize(static_cast<size_t>(stages.stage_count));
-  double slowest = -1;
-  double slowest_lower = 0;
-  double all = 0;
-  double all_lower = 0;
+  StageSum expected;
+  StageSum lower;
   double upper = 0;
   BusySeconds busy;
-  const double microbatches = static_cast<double>(plan.MicrobatchesPerStep());
   for (int32_t s = 0; s < stages.stage_count; ++s) {
     StageTime& stage = details.stages[static_cast<size_t>(s)];
-    stage = TimeStage(context, s, details, busy);
-    slowest_lower = std::max(slowest_lower, stage.lower_seconds);
-    all += stage.expected_seconds;
-    all_lower += stage.lower_seconds;
-    upper = std::max(upper, stage.upper_seconds);
-    if (stage.expected_seconds > slowest) {
-      slowest = stage.expected_seconds;
-      times.slowest_stage = s;
-      times.busy = busy;
+    if (IsLikePrevious(stages, s)) {
+      stage = details.stages[static_cast<size_t>(s - 1)];
+    } else {
+      stage = TimeStage(context, s, details, busy);
     }
+    lower.Add(stage.lower_seconds, s);
+    upper = std::max(upper, stage.upper_seconds);
+    expected.Add(stage.expected_seconds, s);
+    if (expected.slowest_stage == s) times.busy = busy;
   }
-  const Parallelism& parallelism = plan.parallelism;
-  const int64_t pipeline = stages.stage_count;
-  const PipelineShape schedule = {parallelism.schedule, pipeline, plan.microbatch_count,
-                                  parallelism.virtual_stage_count};
-  // The slowest stage waits while the others fill and drain: for their time, which is less than its own.
-  const double waits = plan.gradient_accumulation * BubbleTime(schedule, {}) / StageWork().Total();
-  const auto others = [&](double sum, double largest) {
-    return pipeline > 1 && largest > 0 ? (sum - largest) / (largest * static_cast<double>(pipeline - 1)) : 1;
-  };
-  times.bubble_microbatches = waits * others(all, slowest);
-  const double slots = microbatches + times.bubble_microbatches;
-  const double slots_lower = microbatches + waits * others(all_lower, slowest_lower);
+  times.slowest_stage = expected.slowest_stage;
+  const double waits = WaitsOf(context);
+  times.bubble_microbatches = BubbleOf(waits, stages, expected.all, expected.slowest);
+  const double microbatches = static_cast<double>(plan.MicrobatchesPerStep());
 
   const StageTime& stage = details.stages[static_cast<size_t>(times.slowest_stage)];
-  // Activations forward and their gradients back, once per chunk boundary of this stage.
-  const double permute = 2 * microbatches * std::max(1, parallelism.virtual_stage_count) *
-                         laws.pipeline_permute.Seconds(load.permute_bytes);
+  const double permute = PermuteSeconds(context);
   Busy(times.busy, ResourceOf(laws.pipeline_permute.slowest_tier)) += permute;
-  times.lower_seconds = slots_lower * slowest_lower + stage.gradient_lower_seconds + stage.optimizer_lower_seconds +
-                        stage.host_transfer_seconds;
+  times.lower_seconds = (microbatches + BubbleOf(waits, stages, lower.all, lower.slowest)) * lower.slowest +
+                        stage.gradient_lower_seconds + stage.optimizer_lower_seconds + stage.host_transfer_seconds;
   times.upper_seconds = (microbatches + waits) * upper + permute + stage.gradient_seconds +
                         stage.optimizer_lower_seconds + stage.host_transfer_seconds;
   Busy(times.busy, StepResource::kBubble) = times.bubble_microbatches * stage.expected_seconds;
   Busy(times.busy, StepResource::kPcie) = stage.host_transfer_seconds;
-  if (profile == nullptr) {
+  if (context.profile == nullptr) {
     times.expected_seconds = times.lower_seconds;
     return times;
   }
-  times.permute_exposed_seconds = ExposedSeconds(permute / profile->collective_ratio, profile->pipeline_exposed_ratio,
-                                                 slots * stage.compute_seconds);
-  if (job.slice.slice_count > 1) {
-    times.jitter_seconds = profile->dcn_jitter_ratio_per_doubling * std::log2(job.slice.slice_count) * microbatches *
-                           stage.compute_seconds;
-  }
-  times.expected_seconds = slots * stage.expected_seconds + times.permute_exposed_seconds + times.jitter_seconds +
-                           stage.gradient_exposed_seconds + stage.dcn_exposed_seconds + stage.optimizer_seconds +
-                           stage.accumulation_seconds + stage.host_transfer_seconds;
+  ExpectStep(context, stage, permute, times.bubble_microbatches, times);
+  if (terms == TimeTerms::kExpected) return times;
   // A profile fitted elsewhere must not promise more than the links and units can do.
   times.raised_seconds = std::max(0.0, times.lower_seconds - times.expected_seconds);
   times.expected_seconds += times.raised_seconds;
   return times;
+}
+
+double RetimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
+                  const StageSplit& stages, StepDetails& details) {
+  const EfficiencyProfile* const profile = ProfileOf(job);
+  if (profile == nullptr) return TimeStep(job, plan, load, laws, stages, details).expected_seconds;
+  const Context context = {job, plan, load, laws, stages, {}, details.rates, profile};
+  const double wide_bytes = load.wide_bytes_per_element;
+  for (size_t kind = 0; kind < load.layers.size(); ++kind) {
+    RetimeNetwork(load.layers[kind], context.rates, *profile, laws, wide_bytes, details.layers[kind]);
+  }
+  if (load.mtp_layer_count > 0) {
+    RetimeNetwork(load.mtp, context.rates, *profile, laws, wide_bytes, details.mtp);
+  }
+  StageSum expected;
+  for (int32_t s = 0; s < stages.stage_count; ++s) {
+    StageTime& stage = details.stages[static_cast<size_t>(s)];
+    if (IsLikePrevious(stages, s)) {
+      stage.expected_seconds = details.stages[static_cast<size_t>(s - 1)].expected_seconds;
+      expected.Add(stage.expected_seconds, s);
+      continue;
+    }
+    double exposed = 0;
+    stage.weights_seconds = 0;
+    const auto add = [&](const LayerTime& layer, double count) {
+      stage.weights_seconds += count * layer.weights_seconds;
+      exposed += count * ExposedInLayer(layer);
+    };
+    const auto counts = stages.OfStage(s);
+    for (size_t kind = 0; kind < counts.size(); ++kind) {
+      if (counts[kind] > 0) add(details.layers[kind], counts[kind]);
+    }
+    if (IsLast(stages, s)) {
+      if (load.mtp_layer_count > 0) add(details.mtp, load.mtp_layer_count);
+      stage.weights_seconds += HeadGatherSeconds(context) / profile->collective_ratio;
+    }
+    ExpectStage(*profile, exposed, stage);
+    expected.Add(stage.expected_seconds, s);
+  }
+  StageTime& stage = details.stages[static_cast<size_t>(expected.slowest_stage)];
+  ExposeGradients(ReduceGradients(context, stage, nullptr), *profile, stage);
+  StepTimes times;
+  ExpectStep(context, stage, PermuteSeconds(context),
+             BubbleOf(WaitsOf(context), stages, expected.all, expected.slowest), times);
+  return times.expected_seconds;
 }
 
 }  // namespace sliceplan::planner

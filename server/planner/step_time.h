@@ -25,7 +25,10 @@ struct StageTime {
   double weights_seconds = 0;
   double weights_exposed_seconds = 0;
   double expected_seconds = 0;
+  double backward_seconds = 0;  // of compute
   // Once per step.
+  double dense_reduced_bytes = 0;  // gradients of one chip that are all-reduced
+  double expert_reduced_bytes = 0;
   double gradient_seconds = 0;          // all-reduce before overlap
   double gradient_lower_seconds = 0;    // what cannot hide behind the backward pass
   double gradient_exposed_seconds = 0;  // expected, inside a slice
@@ -50,6 +53,7 @@ struct StepTimes {
 
 // Working memory of TimeStep, reused between plans, and its details for the breakdown.
 struct StepDetails {
+  LayerRates rates;
   absl::InlinedVector<LayerTime, 4> layers;  // by kind
   LayerTime mtp;
   absl::InlinedVector<StageTime, 8> stages;
@@ -63,7 +67,13 @@ struct StepDetails {
 // Requires a legal plan, the counts of CountStep and the laws of its mapping. The accelerator must have a matmul rate
 // for the compute type and an HBM rate (checked by EstimateTraining).
 StepTimes TimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
-                   const StageSplit& stages, StepDetails& details);
+                   const StageSplit& stages, StepDetails& details, TimeTerms terms = TimeTerms::kAll);
+
+// The expected seconds of the plan that TimeStep timed last with `details`, under other laws of groups of the same
+// sizes and before they are raised to the lower bound: never more than TimeStep's, at a tenth of its price. Only
+// network terms of `details` change; the rest stays for further laws. In roofline mode TimeStep's.
+double RetimeStep(const TrainingJob& job, const StepPlan& plan, const StepLoad& load, const PlanLaws& laws,
+                  const StageSplit& stages, StepDetails& details);
 
 // Parts that sum to expected_seconds, largest first within each layer group; zero parts are left out.
 std::vector<BreakdownEntry> Breakdown(const TrainingJob& job, const StepPlan& plan, const StepLoad& load,

@@ -132,6 +132,9 @@ MemoryUse FullestStageMemory(const TrainingJob& job, const StepPlan& plan, const
                              const StageSplit& stages) {
   MemoryUse fullest = StageMemory(job, plan, load, stages, 0);
   for (int32_t stage = 1; stage < stages.stage_count; ++stage) {
+    // Of stages with the same layers the first holds the most microbatches.
+    const bool last = stage == stages.stage_count - 1;
+    if (stage > 1 && !last && stages.OfStage(stage) == stages.OfStage(stage - 1)) continue;
     const MemoryUse use = StageMemory(job, plan, load, stages, stage);
     if (use.headroom_bytes < fullest.headroom_bytes) fullest = use;
   }

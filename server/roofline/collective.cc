@@ -91,14 +91,12 @@ absl::Status AddSwitched(CollectiveKind kind, const Slice& slice, const DomainOc
 }
 
 // Groups that take r chips of each slice: each sends through the r chips' own shares of the data-centre network.
-absl::Status AddDcn(CollectiveKind kind, const Slice& slice, const Group& group, const CollectiveOptions& options,
-                    CollectiveLaw& law) {
-  if (group.slice_count == 1) return absl::OkStatus();
+absl::Status AddDcn(CollectiveKind kind, const Slice& slice, double slices, double chips,
+                    const CollectiveOptions& options, CollectiveLaw& law) {
+  if (slices == 1) return absl::OkStatus();
   if (!IsRate(slice.accelerator.dcn_bytes_per_second)) {
     return MissingFigure("dcn_bytes_per_second", "a group of several slices");
   }
-  const double slices = group.slice_count;
-  const double chips = static_cast<double>(group.SizeInSlice());
   const double gather_units = (slices - 1) / slices / chips;
   double units = 0;
   switch (kind) {
@@ -146,7 +144,8 @@ absl::Status LawOfShape(CollectiveKind kind, const Slice& slice, const Group& gr
   absl::Status status = slice.accelerator.fabric == FabricKind::kTorus
                             ? AddTorus(kind, slice, slice.axes, slice.twisted, shape.spans, inside, law)
                             : AddSwitched(kind, slice, shape.occupancy, inside, law);
-  if (status.ok()) status = AddDcn(kind, slice, group, options, law);
+  if (status.ok())
+    status = AddDcn(kind, slice, group.slice_count, static_cast<double>(group.SizeInSlice()), options, law);
   if (status.ok()) Finish(law);
   return status;
 }
@@ -174,6 +173,16 @@ absl::StatusOr<CollectiveLaws> LawsOfGroup(const Slice& slice, const Group& grou
   return laws;
 }
 
+absl::Status LawOfSpans(CollectiveKind kind, const Slice& slice, const AxisSpans& spans, int32_t slice_count,
+                        const CollectiveOptions& options, CollectiveLaw& law) {
+  law = CollectiveLaw();
+  absl::Status status =
+      AddTorus(kind, slice, slice.axes, /*twisted=*/false, spans, InsideOf(kind, slice_count, options), law);
+  if (status.ok()) status = AddDcn(kind, slice, slice_count, spans.members, options, law);
+  if (status.ok()) Finish(law);
+  return status;
+}
+
 absl::StatusOr<CollectiveLaw> RingIdealLawOf(CollectiveKind kind, const Slice& slice, const Group& group,
                                              const CollectiveOptions& options) {
   if (slice.accelerator.fabric != FabricKind::kTorus) {
@@ -195,7 +204,8 @@ absl::StatusOr<CollectiveLaw> RingIdealLawOf(CollectiveKind kind, const Slice& s
     return status;
   CollectiveLaw law;
   absl::Status status = AddTorus(kind, slice, axes, false, ideal, InsideOf(kind, group.slice_count, options), law);
-  if (status.ok()) status = AddDcn(kind, slice, group, options, law);
+  if (status.ok())
+    status = AddDcn(kind, slice, group.slice_count, static_cast<double>(group.SizeInSlice()), options, law);
   if (!status.ok()) return status;
   Finish(law);
   return law;

@@ -74,6 +74,12 @@ using CollectiveLaws = std::array<CollectiveLaw, kCollectiveKindCount>;
 absl::StatusOr<CollectiveLaws> LawsOfGroup(const hardware::Slice& slice, const hardware::Group& group,
                                            const CollectiveOptions& options = {});
 
+// The law of a group on an untwisted torus whose spans (torus_collective.h) are known: LawOf without reading the
+// pieces.
+struct AxisSpans;
+absl::Status LawOfSpans(CollectiveKind kind, const hardware::Slice& slice, const AxisSpans& spans, int32_t slice_count,
+                        const CollectiveOptions& options, CollectiveLaw& law);
+
 // The same collective if every physical axis of the group were a closed ring of just its members (a 2-long one stays a
 // line): what a naive reading of the topology promises. Torus slices only (UNIMPLEMENTED otherwise).
 absl::StatusOr<CollectiveLaw> RingIdealLawOf(CollectiveKind kind, const hardware::Slice& slice,
