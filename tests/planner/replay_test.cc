@@ -263,6 +263,25 @@ TEST(ReplayTest, AStageThatIsTheBottleneckIsAQueueOfItsOwn) {
   EXPECT_NEAR(flooded.requests_per_second, 0.5, 1e-3);
 }
 
+TEST(ReplayTest, AResidentBatchIsSteadyFromTheStart) {
+  const LinearTimer timer = PlausibleTimer();
+  for (const double users : {8.0, 64.0}) {
+    SCOPED_TRACE(users);
+    ServingSystem system = OneReplica(timer, BatchPolicy::kWholePrefill);
+    Load load = Users(static_cast<int64_t>(users));
+    load.kind = LoadKind::kResidentBatch;
+    const ReplayResult result = Replay(system, ConstantMix(1000, 201), load, Count(2000));
+    // Everybody is somewhere else in its life: contexts are those of the middle, and each life is 200 steps and as many
+    // prompts as there are users.
+    const double step = timer.step + users * (timer.per_decode + timer.per_decode_context * (1000 + 100.5));
+    const double prompt = timer.step + timer.per_prompt_token * 1000;
+    EXPECT_NEAR(result.mean_batch_size, users, 1e-3 * users);
+    EXPECT_NEAR(result.requests_per_second * (200 * step / users + prompt), 1, 5e-3);
+    EXPECT_NEAR(result.tpot.mean_seconds / (step + (users - 1) * prompt / 200), 1, 5e-3);
+    EXPECT_NEAR(result.ttft.mean_seconds / prompt, 1, 1e-2);
+  }
+}
+
 TEST(ReplayTest, StaticBatchesEndWithTheirLongestOutput) {
   LinearTimer timer;
   timer.per_decode = 0.125;

@@ -54,7 +54,6 @@ struct ReplayResult {
 
   // Of the replicas that decode, after the warm-up, per replica.
   double mean_batch_size = 0;  // resident sequences over time
-  int64_t max_batch_size = 0;
   double mean_step_seconds = 0;
   double busy_ratio = 0;
   double prefill_busy_ratio = 0;  // of the prefill replicas, where there are
@@ -68,6 +67,7 @@ struct ReplayResult {
   int64_t measured_requests = 0;  // that finished
   int64_t finished_requests = 0;
   int64_t unservable_requests = 0;  // whose cache fits no empty replica; turned away on arrival
+  int64_t max_batch_size = 0;       // most resident on one replica that decodes
   int64_t preemptions = 0;
   int64_t engine_steps = 0;
   int64_t events = 0;                      // arrivals, admissions, prompt chunks, runs of steps, finished requests
