@@ -62,15 +62,16 @@ TEST(ReplayTest, OneUserHasTheIsolatedLatency) {
 
 TEST(ReplayTest, LongPromptsAreReadInChunks) {
   const LinearTimer timer = PlausibleTimer();
-  const double budget = 2048;
-  for (const double prompt : {5000.0, 4096.0, 100001.0}) {
+  const int64_t budget = 2048;
+  for (const int64_t prompt : {5000, 4096, 100001}) {
     SCOPED_TRACE(prompt);
-    const ReplayResult result =
-        Replay(OneReplica(timer, BatchPolicy::kChunkedPrefill), ConstantMix(prompt, 2), Users(1), Count(20));
+    const ReplayResult result = Replay(OneReplica(timer, BatchPolicy::kChunkedPrefill),
+                                       ConstantMix(static_cast<double>(prompt), 2), Users(1), Count(20));
     double seconds = 0;
-    for (double read = 0; read < prompt; read += budget) {
-      const double chunk = std::min(budget, prompt - read);
-      seconds += timer.step + timer.per_prompt_token * chunk + timer.per_prompt_context * chunk * read;
+    for (int64_t read = 0; read < prompt; read += budget) {
+      const double chunk = static_cast<double>(std::min(budget, prompt - read));
+      seconds +=
+          timer.step + timer.per_prompt_token * chunk + timer.per_prompt_context * chunk * static_cast<double>(read);
     }
     EXPECT_NEAR(result.ttft.mean_seconds, seconds, 1e-9 * seconds);
     EXPECT_EQ(result.largest_prompt_step_tokens, 2048);

@@ -59,7 +59,8 @@ struct ReplayResult {
   double prefill_busy_ratio = 0;  // of the prefill replicas, where there are
 
   // More requests queued up in the measured part than chance explains: growth above three standard deviations of the
-  // number of arrivals. Closed loops are never unstable.
+  // number of arrivals, Poisson's at least. Closed loops are never unstable. Just above saturation a short replay
+  // cannot tell: see saturation.h.
   bool is_unstable = false;
   bool is_complete = true;  // false when cancelled or out of events: figures are of what was replayed
 
