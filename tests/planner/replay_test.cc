@@ -62,15 +62,16 @@ TEST(ReplayTest, OneUserHasTheIsolatedLatency) {
 
 TEST(ReplayTest, LongPromptsAreReadInChunks) {
   const LinearTimer timer = PlausibleTimer();
-  const double budget = 2048;
-  for (const double prompt : {5000.0, 4096.0, 100001.0}) {
+  const int64_t budget = 2048;
+  for (const int64_t prompt : {5000, 4096, 100001}) {
     SCOPED_TRACE(prompt);
-    const ReplayResult result =
-        Replay(OneReplica(timer, BatchPolicy::kChunkedPrefill), ConstantMix(prompt, 2), Users(1), Count(20));
+    const ReplayResult result = Replay(OneReplica(timer, BatchPolicy::kChunkedPrefill),
+                                       ConstantMix(static_cast<double>(prompt), 2), Users(1), Count(20));
     double seconds = 0;
-    for (double read = 0; read < prompt; read += budget) {
-      const double chunk = std::min(budget, prompt - read);
-      seconds += timer.step + timer.per_prompt_token * chunk + timer.per_prompt_context * chunk * read;
+    for (int64_t read = 0; read < prompt; read += budget) {
+      const double chunk = static_cast<double>(std::min(budget, prompt - read));
+      seconds +=
+          timer.step + timer.per_prompt_token * chunk + timer.per_prompt_context * chunk * static_cast<double>(read);
     }
     EXPECT_NEAR(result.ttft.mean_seconds, seconds, 1e-9 * seconds);
     EXPECT_EQ(result.largest_prompt_step_tokens, 2048);
@@ -261,6 +262,25 @@ TEST(ReplayTest, AStageThatIsTheBottleneckIsAQueueOfItsOwn) {
   const ReplayResult flooded = Replay(system, ConstantMix(100, 10), Rate(10), Count(2000));
   EXPECT_TRUE(flooded.is_unstable);
   EXPECT_NEAR(flooded.requests_per_second, 0.5, 1e-3);
+}
+
+TEST(ReplayTest, AResidentBatchIsSteadyFromTheStart) {
+  const LinearTimer timer = PlausibleTimer();
+  for (const double users : {8.0, 64.0}) {
+    SCOPED_TRACE(users);
+    ServingSystem system = OneReplica(timer, BatchPolicy::kWholePrefill);
+    Load load = Users(static_cast<int64_t>(users));
+    load.kind = LoadKind::kResidentBatch;
+    const ReplayResult result = Replay(system, ConstantMix(1000, 201), load, Count(2000));
+    // Everybody is somewhere else in its life: contexts are those of the middle, and each life is 200 steps and as many
+    // prompts as there are users.
+    const double step = timer.step + users * (timer.per_decode + timer.per_decode_context * (1000 + 100.5));
+    const double prompt = timer.step + timer.per_prompt_token * 1000;
+    EXPECT_NEAR(result.mean_batch_size, users, 1e-3 * users);
+    EXPECT_NEAR(result.requests_per_second * (200 * step / users + prompt), 1, 5e-3);
+    EXPECT_NEAR(result.tpot.mean_seconds / (step + (users - 1) * prompt / 200), 1, 5e-3);
+    EXPECT_NEAR(result.ttft.mean_seconds / prompt, 1, 1e-2);
+  }
 }
 
 TEST(ReplayTest, StaticBatchesEndWithTheirLongestOutput) {

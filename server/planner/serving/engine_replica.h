@@ -125,7 +125,7 @@ class EngineReplica {
   void AdvanceDecodes(Leavers& leavers);
   void RecordGaps();
   void FinishChunks(Leavers& leavers);
-  void EndRead(int32_t request, Leavers& leavers);
+  void EndRead(int32_t index, Leavers& leavers);
   int64_t StepsToFirstFinish();
   int64_t StepsUntilChange();
   int64_t SequencesPerStep() const;
@@ -134,13 +134,13 @@ class EngineReplica {
   // Sequences and blocks (engine_replica_cache.cc).
   bool CanAdmitNext() const;
   bool AdmitNext(double now);
-  void Join(int32_t request);
-  void Finish(int32_t request, Leavers& leavers);
-  void Leave(int32_t request);
+  void Join(int32_t index);
+  void Finish(int32_t index, Leavers& leavers);
+  void Leave(int32_t index);
   void StopDecoding(ReplayRequest& request);
   void ReleaseStaticBatch();
   bool MakeRoomForOneStep();
-  void Preempt(int32_t request);
+  void Preempt(int32_t index);
   int32_t Youngest();
   int64_t ClockAt(int64_t step) const;
   int64_t BlocksFor(int64_t tokens) const;

@@ -8,6 +8,7 @@
 
 #include "server/planner/serving/engine_replica.h"
 #include "server/planner/serving/random.h"
+#include "server/planner/serving/replay_tally.h"
 #include "server/planner/serving/replica_pool.h"
 
 namespace sliceplan::planner {
@@ -30,16 +31,6 @@ struct Transfer {
   }
 };
 
-// What has come out so far, to take rates between two moments.
-struct Reading {
-  double seconds = 0;
-  int64_t requests = 0;
-  double output_tokens = 0;
-  double input_tokens = 0;
-  StationTotals main;
-  double prefill_busy_seconds = 0;
-};
-
 class ReplayRun {
  public:
   ReplayRun(const ServingSystem& system, const RequestMix& mix, const Load& load, const ReplayOptions& options)
@@ -48,7 +39,8 @@ class ReplayRun {
         load_(load),
         options_(options),
         includes_startup_(options.include_startup && load.kind != LoadKind::kResidentBatch),
-        main_(system.main, mix, /*hands_over=*/false, system.router, requests_) {
+        main_(system.main, mix, /*hands_over=*/false, system.router, requests_),
+        tally_(options.limits) {
     if (system.prefill) prefill_.emplace(*system.prefill, mix, /*hands_over=*/true, system.router, requests_);
     const int64_t count = options.request_count;
     warmup_requests_ = static_cast<int64_t>(std::ceil(kWarmupShare * static_cast<double>(count)));
@@ -63,7 +55,6 @@ class ReplayRun {
 
  private:
   bool IsDone() const { return measured_done_ >= options_.request_count; }
-  bool HasNext();
   void StartUsers();
   void Arrive();
   double Gap(int64_t index) const;
@@ -73,12 +64,11 @@ class ReplayRun {
   void EndStep(ReplicaPool& pool, double now);
   void EndTransfer();
   void Finish(int32_t index, double now);
-  void Record(const ReplayRequest& request, double now);
   void Drop(int32_t index);
   void Count(double now, int64_t change);
   void StartMeasuring(double now);
   void StopMeasuring(double now);
-  Reading Read(double now) const;
+  Output OutputAt(double now) const;
   int64_t Waiting() const { return main_.Waiting() + (prefill_ ? prefill_->Waiting() : 0); }
   int64_t Events() const {
     return events_ + main_.state().totals.events + (prefill_ ? prefill_->state().totals.events : 0);
@@ -117,17 +107,10 @@ class ReplayRun {
   bool is_complete_ = true;
   int64_t waiting_at_start_ = 0;
   int64_t waiting_at_end_ = 0;
-  Reading so_far_;
-  Reading start_;
-  Reading stop_;
-
-  std::vector<double> ttft_;
-  std::vector<double> tpot_;
-  std::vector<double> end_to_end_;
-  std::vector<double> normalized_;
-  WeightedSeconds gaps_;
-  double queueing_seconds_ = 0;
-  int64_t within_limits_ = 0;
+  Output so_far_;
+  Output start_;
+  Output stop_;
+  ReplayTally tally_;
 };
 
 void ReplayRun::Run(const std::function<bool()>& cancelled) {
@@ -287,28 +270,14 @@ void ReplayRun::Finish(int32_t index, double now) {
   so_far_.output_tokens += static_cast<double>(request.output);
   so_far_.input_tokens += static_cast<double>(request.prompt);
   Count(now, -1);
-  if (request.is_measured) Record(request, now);
+  if (request.is_measured) {
+    ++measured_done_;
+    tally_.Record(request, now);
+  }
   unused_.push_back(index);
   if (!is_measuring_ && so_far_.requests >= warmup_requests_) StartMeasuring(now);
   if (is_measuring_ && so_far_.requests - start_.requests >= options_.request_count) StopMeasuring(now);
   if (load_.kind != LoadKind::kOpenLoop && arrivals_ < most_arrivals_) Submit(Create(now), now);
-}
-
-void ReplayRun::Record(const ReplayRequest& request, double now) {
-  ++measured_done_;
-  const double ttft = request.first_token - request.arrival;
-  const double end_to_end = now - request.arrival;
-  const double output = static_cast<double>(request.output);
-  ttft_.push_back(ttft);
-  end_to_end_.push_back(end_to_end);
-  normalized_.push_back(end_to_end / output);
-  queueing_seconds_ += request.first_start - request.arrival;
-  bool is_within = ttft <= options_.limits.ttft_seconds && end_to_end <= options_.limits.end_to_end_seconds;
-  if (request.output > 1) {
-    tpot_.push_back((now - request.first_token) / (output - 1));
-    is_within = is_within && tpot_.back() <= options_.limits.tpot_seconds;
-  }
-  if (is_within) ++within_limits_;
 }
 
 void ReplayRun::Count(double now, int64_t change) {
@@ -317,60 +286,33 @@ void ReplayRun::Count(double now, int64_t change) {
   in_system_ += change;
 }
 
-Reading ReplayRun::Read(double now) const {
-  Reading reading = so_far_;
-  reading.seconds = past_seconds_ + now;
-  reading.main = main_.state().totals;
-  if (prefill_) reading.prefill_busy_seconds = prefill_->state().totals.busy_seconds;
-  return reading;
+Output ReplayRun::OutputAt(double now) const {
+  Output output = so_far_;
+  output.seconds = past_seconds_ + now;
+  output.main = main_.state().totals;
+  if (prefill_) output.prefill_busy_seconds = prefill_->state().totals.busy_seconds;
+  return output;
 }
 
 void ReplayRun::StartMeasuring(double now) {
   is_measuring_ = true;
-  start_ = Read(now);
+  start_ = OutputAt(now);
   waiting_at_start_ = Waiting();
-  main_.state().gaps = &gaps_;
+  main_.state().gaps = &tally_.gaps();
 }
 
 void ReplayRun::StopMeasuring(double now) {
   if (has_stopped_measuring_ || !is_measuring_) return;
   has_stopped_measuring_ = true;
-  stop_ = Read(now);
+  stop_ = OutputAt(now);
   main_.state().gaps = nullptr;
 }
 
 ReplayResult ReplayRun::Result() {
   ReplayResult result;
-  result.measured_requests = static_cast<int64_t>(ttft_.size());
-  result.ttft = Summarize(ttft_);
-  result.tpot = Summarize(tpot_);
-  result.end_to_end = Summarize(end_to_end_);
-  result.normalized_time_per_output_token = Summarize(normalized_);
-  result.inter_token = gaps_.Summarize();
-  const double measured = static_cast<double>(result.measured_requests);
-  if (result.ttft.mean_seconds > 0) {
-    result.queueing_share_of_ttft = queueing_seconds_ / (result.ttft.mean_seconds * measured);
-  }
-  const double seconds = stop_.seconds - start_.seconds;
-  if (seconds > 0) {
-    result.requests_per_second = static_cast<double>(stop_.requests - start_.requests) / seconds;
-    result.output_tokens_per_second = (stop_.output_tokens - start_.output_tokens) / seconds;
-    result.input_tokens_per_second = (stop_.input_tokens - start_.input_tokens) / seconds;
-    if (measured > 0) {
-      result.goodput_requests_per_second =
-          result.requests_per_second * (static_cast<double>(within_limits_) / measured);
-    }
-    const double replica_seconds = seconds * main_.replica_count();
-    const double busy = stop_.main.busy_seconds - start_.main.busy_seconds;
-    const int64_t steps = stop_.main.steps - start_.main.steps;
-    result.mean_batch_size = (stop_.main.resident_seconds - start_.main.resident_seconds) / replica_seconds;
-    result.busy_ratio = std::min(1.0, busy / replica_seconds);
-    if (steps > 0) result.mean_step_seconds = busy / static_cast<double>(steps);
-    if (prefill_) {
-      const double prefill_busy = stop_.prefill_busy_seconds - start_.prefill_busy_seconds;
-      result.prefill_busy_ratio = std::min(1.0, prefill_busy / (seconds * prefill_->replica_count()));
-    }
-  }
+  tally_.FillLatencies(result);
+  FillRates(start_, stop_, main_.replica_count(), prefill_ ? prefill_->replica_count() : 0, result);
+  result.goodput_requests_per_second = result.requests_per_second * tally_.ShareWithinLimits();
   const double count = static_cast<double>(options_.request_count);
   result.is_unstable =
       load_.kind == LoadKind::kOpenLoop && static_cast<double>(waiting_at_end_ - waiting_at_start_) >

@@ -54,13 +54,13 @@ struct ReplayResult {
 
   // Of the replicas that decode, after the warm-up, per replica.
   double mean_batch_size = 0;  // resident sequences over time
-  int64_t max_batch_size = 0;
   double mean_step_seconds = 0;
   double busy_ratio = 0;
   double prefill_busy_ratio = 0;  // of the prefill replicas, where there are
 
   // More requests queued up in the measured part than chance explains: growth above three standard deviations of the
-  // number of arrivals. Closed loops are never unstable.
+  // number of arrivals, Poisson's at least. Closed loops are never unstable. Just above saturation a short replay
+  // cannot tell: see saturation.h.
   bool is_unstable = false;
   bool is_complete = true;  // false when cancelled or out of events: figures are of what was replayed
 
@@ -68,6 +68,7 @@ struct ReplayResult {
   int64_t measured_requests = 0;  // that finished
   int64_t finished_requests = 0;
   int64_t unservable_requests = 0;  // whose cache fits no empty replica; turned away on arrival
+  int64_t max_batch_size = 0;       // most resident on one replica that decodes
   int64_t preemptions = 0;
   int64_t engine_steps = 0;
   int64_t events = 0;                      // arrivals, admissions, prompt chunks, runs of steps, finished requests

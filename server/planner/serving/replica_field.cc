@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace sliceplan::planner {
 namespace {
@@ -57,6 +58,18 @@ ReplicaField::ReplicaField(const Station& station, const RequestMix& mix, bool r
   }
 }
 
+double ReplicaField::Seconds(const StepShape& shape) const {
+  Memory& slot = memory_[static_cast<size_t>(shape.prefill_tokens * 7 + shape.decode_sequences) % memory_.size()];
+  const StepShape& kept = slot.shape;
+  // Everything else follows from these.
+  if (slot.seconds <= 0 || kept.prefill_tokens != shape.prefill_tokens ||
+      kept.decode_sequences != shape.decode_sequences || kept.prefill_sequences != shape.prefill_sequences ||
+      kept.prefill_context_tokens != shape.prefill_context_tokens) {
+    slot = {shape, station_.timer->Seconds(shape)};
+  }
+  return slot.seconds;
+}
+
 double ReplicaField::TokenShare() const {
   double sum = 0;
   int count = 0;
@@ -75,10 +88,10 @@ double ReplicaField::DecodeSeconds(double sequences) const {
   shape.decode_sequences = static_cast<int64_t>(whole);
   shape.decode_context_tokens = decode_context_;
   shape.tokens_per_sequence = static_cast<int64_t>(checked_tokens_);
-  const double below = station_.timer->Seconds(shape);
+  const double below = Seconds(shape);
   if (sequences <= whole) return below;
   ++shape.decode_sequences;
-  return below + (sequences - whole) * (station_.timer->Seconds(shape) - below);
+  return below + (sequences - whole) * (Seconds(shape) - below);
 }
 
 double ReplicaField::PromptSeconds(double prompts, double tokens_each, double sequences, double context) const {
@@ -89,7 +102,7 @@ double ReplicaField::PromptSeconds(double prompts, double tokens_each, double se
   shape.tokens_per_sequence = static_cast<int64_t>(checked_tokens_);
   shape.decode_sequences = std::llround(sequences);
   if (shape.decode_sequences > 0) shape.decode_context_tokens = decode_context_;
-  return station_.timer->Seconds(shape);
+  return Seconds(shape);
 }
 
 double ReplicaField::PrefillBound() const {

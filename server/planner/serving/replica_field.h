@@ -2,6 +2,8 @@
 #ifndef SLICEPLAN_SERVER_PLANNER_SERVING_REPLICA_FIELD_H_
 #define SLICEPLAN_SERVER_PLANNER_SERVING_REPLICA_FIELD_H_
 
+#include <array>
+
 #include "server/planner/serving/saturation.h"
 #include "server/planner/serving/serving_load.h"
 
@@ -49,6 +51,13 @@ class ReplicaField {
   double PrefillBound() const;
 
  private:
+  // Steps that were asked for lately: iterations ask for the same ones again.
+  struct Memory {
+    StepShape shape;
+    double seconds = 0;
+  };
+
+  double Seconds(const StepShape& shape) const;
   double PromptSeconds(double prompts, double tokens_each, double sequences, double context) const;
 
   const Station& station_;
@@ -63,6 +72,7 @@ class ReplicaField {
   double checked_tokens_ = 1;
   double resident_limit_ = 0;
   ServingLimit limit_ = ServingLimit::kBatchSize;
+  mutable std::array<Memory, 64> memory_;
 };
 
 }  // namespace sliceplan::planner

@@ -13,7 +13,7 @@ namespace {
 
 // Of the fixed point of the batch: it is a contraction below saturation, slow only close to it.
 constexpr int kIterations = 200;
-constexpr double kTolerance = 1e-6;
+constexpr double kTolerance = 1e-5;
 // Standard deviations of a Poisson number from which on nobody waits for a place.
 constexpr double kFar = 6;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();

@@ -56,9 +56,14 @@ double StepCache::DecodeSeconds(int64_t sequences, double context_tokens) {
 
 double StepCache::Seconds(StepShape shape) {
   shape.tokens_per_sequence = tokens_per_sequence_;
-  const uint64_t key = static_cast<uint64_t>(shape.prefill_tokens) * 31 +
-                       static_cast<uint64_t>(shape.decode_sequences) + BitsOf(shape.prefill_context_tokens) +
-                       (BitsOf(shape.decode_context_tokens) >> 3);
+  // The low bits of contexts are noise, or zero.
+  constexpr int kNoiseBits = 24;
+  uint64_t key = static_cast<uint64_t>(shape.prefill_tokens);
+  for (const uint64_t part :
+       {static_cast<uint64_t>(shape.decode_sequences), BitsOf(shape.prefill_context_tokens) >> kNoiseBits,
+        BitsOf(shape.decode_context_tokens) >> kNoiseBits}) {
+    key = Scatter(key) ^ part;
+  }
   Entry& slot = entries_[Scatter(key) % kEntries];
   const StepShape& kept = slot.shape;
   if (kept.prefill_tokens != shape.prefill_tokens || kept.decode_sequences != shape.decode_sequences ||

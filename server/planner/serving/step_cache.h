@@ -10,7 +10,8 @@
 namespace sliceplan::planner {
 
 // One timer's answers. Steps without prompts are asked at contexts of 2^n x {1, 1.25, 1.5, 1.75} and interpolated in
-// between: exact where time is linear in context. Others are remembered as they are.
+// between: exact where time is linear in context. Others are remembered as they are; with varied prompts they hardly
+// ever come twice: about one question per request.
 class StepCache {
  public:
   StepCache(const StepTimer& timer, int64_t tokens_per_sequence);
@@ -30,7 +31,7 @@ class StepCache {
     double seconds = 0;
   };
 
-  double AtNode(int64_t sequences, uint64_t node_bits);
+  double AtNode(int64_t sequences, uint64_t node);
 
   const StepTimer& timer_;
   int64_t tokens_per_sequence_;
