@@ -60,7 +60,7 @@ ServingSample& NewSample(const char* name, transformer::ModelOperations model, s
   sample.job.model = {&sample.architecture, &sample.model};
   sample.job.workload.prompt = TokenLengths::Constant(2048);
   sample.job.workload.output = TokenLengths::Constant(500);
-  sample.job.workload.load = LoadKind::kBatch;
+  sample.job.workload.load = ServingLoadKind::kBatch;
   sample.estimate.batch_size = 64;
   sample.estimate.max_batch_size = 96;
   sample.estimate.max_context_tokens = 400000;
@@ -85,7 +85,7 @@ std::deque<ServingSample> MakeSamples() {
 
   ServingSample& experts = NewSample("serve_experts", ExpertModel(), samples);
   AddPool(PoolRole::kBoth, SwitchedSlice(32), {.data = 2, .expert = 16}, experts);
-  experts.job.workload.load = LoadKind::kRate;
+  experts.job.workload.load = ServingLoadKind::kRate;
   experts.job.workload.kv_block_tokens = 64;
 
   ServingSample& apart = NewSample("serve_apart", DenseModel(), samples);

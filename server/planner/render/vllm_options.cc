@@ -52,6 +52,9 @@ absl::Status SetDegrees(const ServingJob& job, const Parallelism& plan, const ha
   if (plan.Degree(LogicalAxis::kContext) > 1) {
     return CannotExpress(kTarget, "its context parallelism lies inside tensor, and the plan has an axis of its own");
   }
+  if (plan.Degree(LogicalAxis::kFsdp) > 1) {
+    return CannotExpress(kTarget, "it splits weights one way, and the plan splits their inputs over fsdp as well");
+  }
   options.tensor_parallel_size = plan.Degree(LogicalAxis::kTensor);
   options.pipeline_parallel_size = plan.Degree(LogicalAxis::kPipeline);
   if (options.on_torus) {
@@ -111,7 +114,7 @@ void SetScheduling(const ServingJob& job, const ServingPool& pool, const Serving
   const int64_t ranks = options.data_parallel_size;
   int64_t batch = std::max(estimate.batch_size, 1);
   // A rate and users bring as many as there is room for.
-  if (job.workload.load == LoadKind::kRate || job.workload.load == LoadKind::kConcurrency) {
+  if (job.workload.load == ServingLoadKind::kRate || job.workload.load == ServingLoadKind::kConcurrency) {
     batch = std::max<int64_t>(batch, estimate.max_batch_size);
   }
   if (estimate.load.max_batch_size.has_value()) batch = std::min<int64_t>(batch, *estimate.load.max_batch_size);
