@@ -160,12 +160,22 @@ class Command {
       prepared->question->AddFlags(*prepared->flags);
       prepared->app->allow_extras(prepared->question->TakesAnyArguments());
       AddBackendOptions(prepared->app, &prepared->common);
-      prepared->app->add_option("--format", prepared->common.format, "table (default) or json: the reply as it is")
-          ->type_name("NAME")
-          ->check(CLI::IsMember({"table", "json"}).description(""))
-          ->group("Output");
+      AddFormat(*prepared);
       questions_.push_back(std::move(prepared));
     }
+  }
+
+  static void AddFormat(Prepared& prepared) {
+    std::vector<std::string> formats = {"table", "json"};
+    std::string help = "table (default) or json: the reply as it is";
+    if (const std::string csv = prepared.question->CsvHelp(); !csv.empty()) {
+      formats.emplace_back("csv");
+      help = absl::StrCat("table (default), json: the reply as it is, or csv: ", csv);
+    }
+    prepared.app->add_option("--format", prepared.common.format, help)
+        ->type_name("NAME")
+        ->check(CLI::IsMember(formats).description(""))
+        ->group("Output");
   }
 
   void AddCall() {
@@ -284,6 +294,8 @@ class Command {
     }
     if (json) {
       out_ << rpc::PrintPrettyJson(*question.response());
+    } else if (prepared.common.format == "csv") {
+      out_ << question.Csv();
     } else if (const std::string text = question.Verbatim(); !text.empty()) {
       out_ << text;
     } else {

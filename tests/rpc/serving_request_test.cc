@@ -141,7 +141,7 @@ const Row kRows[] = {
     {"ratio by time", "cost_split { output_to_input_price_ratio: 4 }", "cost_split.output_to_input_price_ratio"},
     {"cached tokens that cost more", "cost_split { cached_to_input_price_ratio: 2 }",
      "cost_split.cached_to_input_price_ratio"},
-    {"weights gathered", "parallelism { ici { fsdp: 8 } }", "parallelism.ici.fsdp"},
+    {"stages of stages", "parallelism { ici { tensor: 8 } virtual_stage_count: 2 }", "parallelism.virtual_stage_count"},
     {"optimizer state shared", "parallelism { ici { tensor: 8 } data_zero_stage: ZERO_STAGE_1 }",
      "parallelism.data_zero_stage"},
     {"backward passes", "parallelism { ici { tensor: 8 } schedule: PIPELINE_SCHEDULE_ZERO_BUBBLE }",
@@ -160,23 +160,29 @@ TEST(ServingRequestTest, EveryViolationIsNamedByItsField) {
   }
 }
 
+// A pool that does both, to which each row adds one.
+constexpr char kOnePool[] = R"pb(
+  model { preset: "llama-3-8b" }
+  pools { slice { accelerator: "tpu-v6e" topology: "2x2" } }
+)pb";
+
 const Row kPoolRows[] = {
-    {"role of no meaning", "pools { role: 7 slice { accelerator: 'h100' chip_count: 8 } }", "pools[2].role"},
-    {"pool without a slice", "pools { role: POOL_ROLE_DECODE }", "pools[2].slice"},
-    {"no replicas", "pools { role: POOL_ROLE_DECODE slice { accelerator: 'h100' chip_count: 8 } replica_count: 0 }",
-     "pools[2].replica_count"},
-    {"both beside one", "pools { role: POOL_ROLE_BOTH slice { accelerator: 'h100' chip_count: 8 } }", "pools"},
-    {"chips without end",
-     "pools { role: POOL_ROLE_DECODE slice { accelerator: 'tpu-v5p' topology: '16x16x16' } replica_count: 1048576 }",
+    {"role of no meaning", "pools { role: 7 slice { accelerator: 'h100' chip_count: 8 } }", "pools[1].role"},
+    {"pool without a slice", "pools { replica_count: 2 }", "pools[1].slice"},
+    {"no replicas", "pools { slice { accelerator: 'h100' chip_count: 8 } replica_count: 0 }", "pools[1].replica_count"},
+    {"decode beside both", "pools { role: POOL_ROLE_DECODE slice { accelerator: 'h100' chip_count: 8 } }", "pools"},
+    {"chips without end", "pools { slice { accelerator: 'tpu-v5p' topology: '16x16x16' } replica_count: 1048576 }",
      "pools"},
     {"plan beside pools", "parallelism { ici { tensor: 4 } }", "parallelism"},
-    {"no such topology", "pools { role: POOL_ROLE_DECODE slice { accelerator: 'tpu-v5e' topology: '5x5' } }",
-     "pools[2].slice.topology"},
+    {"no such topology", "pools { slice { accelerator: 'tpu-v5e' topology: '5x5' } }", "pools[1].slice.topology"},
+    {"plan of training",
+     "pools { slice { accelerator: 'h100' chip_count: 8 } parallelism { ici { tensor: 8 } data_zero_stage: 4 } }",
+     "pools[1].parallelism.data_zero_stage"},
 };
 
 TEST(ServingRequestTest, PoolsAreNamedByIndex) {
   for (const Row& row : kPoolRows) {
-    const Converted converted(kPools, row.text);
+    const Converted converted(kOnePool, row.text);
     EXPECT_THAT(converted.fields(), ElementsAre(row.field)) << row.name;
   }
 }
@@ -189,7 +195,9 @@ TEST(ServingRequestTest, RolesThatGoTogether) {
   const Roles rows[] = {{{v1::POOL_ROLE_UNSPECIFIED}, true},
                         {{v1::POOL_ROLE_BOTH, v1::POOL_ROLE_UNSPECIFIED}, true},
                         {{v1::POOL_ROLE_DECODE}, true},
-                        {{v1::POOL_ROLE_DECODE, v1::POOL_ROLE_PREFILL, v1::POOL_ROLE_DECODE}, true},
+                        {{v1::POOL_ROLE_DECODE, v1::POOL_ROLE_PREFILL}, true},
+                        {{v1::POOL_ROLE_DECODE, v1::POOL_ROLE_PREFILL, v1::POOL_ROLE_DECODE}, false},
+                        {{v1::POOL_ROLE_PREFILL, v1::POOL_ROLE_PREFILL, v1::POOL_ROLE_DECODE}, false},
                         {{v1::POOL_ROLE_PREFILL}, false},
                         {{v1::POOL_ROLE_PREFILL, v1::POOL_ROLE_BOTH}, false},
                         {{v1::POOL_ROLE_DECODE, v1::POOL_ROLE_BOTH}, false}};
@@ -241,6 +249,15 @@ TEST(ServingRequestTest, FiveViolationsAtOnce) {
   )pb"));
   EXPECT_THAT(converted.fields(), UnorderedElementsAre("model.preset", "slice.topology", "workload.prompt_tokens",
                                                        "workload.precision.weights", "slo.ttft.p95_seconds"));
+}
+
+// The engine's own findings come together with those of the conversion.
+TEST(ServingRequestTest, PlanAndWorkloadAreCheckedTogether) {
+  const Converted converted(kSlice, R"pb(
+    parallelism { ici { tensor: 3 } }
+    workload { batch_size: 0 }
+  )pb");
+  EXPECT_THAT(converted.fields(), ::testing::IsSupersetOf({"workload.batch_size", "parallelism.ici"}));
 }
 
 TEST(ServingRequestTest, NothingAtAll) {

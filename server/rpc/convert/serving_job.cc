@@ -1,5 +1,10 @@
 #include "server/rpc/convert/serving_job.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/planner/serving/replica_plan.h"
 #include "server/rpc/convert/model.h"
 #include "server/rpc/convert/ranges.h"
 #include "server/rpc/convert/serving_enums.h"
@@ -42,6 +47,22 @@ planner::CostSplit ToCostSplit(const v1::CostSplit& proto, const FieldPath& path
   return split;
 }
 
+// What the engine would say next, beside a request that is wrong already.
+void AddRestOfViolations(const FieldPath& path, const ServingQuestion& question, Violations& violations) {
+  const planner::ServingJob& job = question.job;
+  if (question.model == nullptr) return;
+  std::vector<hardware::Violation> found;
+  std::vector<std::string> ignored;
+  for (size_t i = 0; i < question.slices.size(); ++i) {
+    const planner::ServingPool& pool = job.pools[i];
+    const bool has_policy = job.mode == planner::EstimationMode::kRoofline || pool.efficiency != nullptr;
+    if (!question.slices[i].has_value() || !pool.parallelism.has_value() || !has_policy) continue;
+    planner::CheckServingPlan(job, pool, *pool.parallelism, job.pools_given ? absl::StrCat("pools[", i, "].") : "",
+                              found, ignored, nullptr);
+  }
+  violations.AddMissing(path, found);
+}
+
 }  // namespace
 
 void ToServingJob(const v1::EstimateServingRequest& request, const catalog::Catalog& catalog, ModelCache& models,
@@ -71,6 +92,7 @@ void ToServingJob(const v1::EstimateServingRequest& request, const catalog::Cata
               violations);
   SetPrices(request.pricing(), catalog, FieldPath(path, "pricing"), question, prices, violations);
   job.cost_split = ToCostSplit(request.cost_split(), FieldPath(path, "cost_split"), violations);
+  if (!violations.empty()) AddRestOfViolations(path, question, violations);
 }
 
 }  // namespace sliceplan::rpc

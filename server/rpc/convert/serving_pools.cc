@@ -28,19 +28,13 @@ constexpr double kMaxUsdPerChipHour = 1e6;
 // What only makes sense with gradients. The values that replies fill in are let through, so that a plan can be sent
 // back as it came.
 void RefuseTrainingFields(const v1::Parallelism& proto, const FieldPath& path, Violations& violations) {
-  const FieldPath ici_path(path, "ici");
-  const FieldPath dcn_path(path, "dcn");
-  const auto refuse = [&](bool is_set, const FieldPath& field, absl::string_view instead) {
-    if (!is_set) return;
-    violations.Add(field, absl::StrCat("is for training only", instead, "."), "TRAINING_ONLY");
+  const auto refuse = [&](bool is_set, absl::string_view name) {
+    if (is_set) violations.Add(FieldPath(path, name), "is for training only.", "TRAINING_ONLY");
   };
-  constexpr absl::string_view kInstead = "; serving keeps weights whole or splits them by tensor, expert and pipeline";
-  refuse(proto.ici().fsdp() > 1, FieldPath(ici_path, "fsdp"), kInstead);
-  refuse(proto.dcn().fsdp() > 1, FieldPath(dcn_path, "fsdp"), kInstead);
-  refuse(proto.data_zero_stage() > v1::ZERO_STAGE_0, FieldPath(path, "data_zero_stage"), "");
+  refuse(proto.data_zero_stage() > v1::ZERO_STAGE_0, "data_zero_stage");
   refuse(proto.schedule() == v1::PIPELINE_SCHEDULE_GPIPE || proto.schedule() > v1::PIPELINE_SCHEDULE_ONE_F_ONE_B,
-         FieldPath(path, "schedule"), "");
-  refuse(proto.virtual_stage_count() > 1, FieldPath(path, "virtual_stage_count"), "");
+         "schedule");
+  refuse(proto.virtual_stage_count() > 1, "virtual_stage_count");
 }
 
 // Slice and plan of one replica.
@@ -74,21 +68,23 @@ void ReadReplica(const v1::Slice* slice, const v1::Parallelism* parallelism, con
   question.slices.push_back(std::move(resolved));
 }
 
-// All do both, or prefill hands over to decode, or decode is asked about alone.
+// All do both, or one pool of prefill hands over to one of decode, or decode is asked about alone.
 void CheckRoles(const std::vector<planner::ServingPool>& pools, const FieldPath& path, Violations& violations) {
-  const auto has = [&](PoolRole role) {
-    return std::any_of(pools.begin(), pools.end(), [&](const planner::ServingPool& pool) { return pool.role == role; });
+  const auto count = [&](PoolRole role) {
+    return std::count_if(pools.begin(), pools.end(),
+                         [&](const planner::ServingPool& pool) { return pool.role == role; });
   };
-  if (has(PoolRole::kBoth) && (has(PoolRole::kPrefill) || has(PoolRole::kDecode))) {
-    violations.Add(path,
-                   "roles do not go together: replicas that do both stand beside ones that only read prompts or only "
-                   "write output. Make all POOL_ROLE_BOTH, or POOL_ROLE_PREFILL and POOL_ROLE_DECODE.",
-                   "POOL_ROLES");
-  } else if (has(PoolRole::kPrefill) && !has(PoolRole::kDecode)) {
-    violations.Add(path,
-                   "POOL_ROLE_PREFILL hands its caches to nobody; add a pool of POOL_ROLE_DECODE, or make it "
-                   "POOL_ROLE_BOTH.",
-                   "POOL_ROLES");
+  const auto prefill = count(PoolRole::kPrefill);
+  const auto decode = count(PoolRole::kDecode);
+  const auto refuse = [&](absl::string_view why) { violations.Add(path, std::string(why), "POOL_ROLES"); };
+  if (count(PoolRole::kBoth) > 0 && prefill + decode > 0) {
+    refuse(
+        "roles do not go together: replicas that do both stand beside ones that only read prompts or only write "
+        "output. Make all POOL_ROLE_BOTH, or POOL_ROLE_PREFILL and POOL_ROLE_DECODE.");
+  } else if (prefill > 0 && decode == 0) {
+    refuse("POOL_ROLE_PREFILL hands its caches to nobody; add a pool of POOL_ROLE_DECODE, or make it POOL_ROLE_BOTH.");
+  } else if (prefill > 1 || (prefill > 0 && decode > 1)) {
+    refuse("one pool of POOL_ROLE_PREFILL hands over to one of POOL_ROLE_DECODE; there are more.");
   }
 }
 
