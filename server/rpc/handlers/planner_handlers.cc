@@ -7,8 +7,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/planner/estimate_training.h"
+#include "server/planner/serving/estimate_serving.h"
 #include "server/planner/sharding_search.h"
 #include "server/rpc/convert/model.h"
+#include "server/rpc/convert/serving_estimate.h"
+#include "server/rpc/convert/serving_job.h"
 #include "server/rpc/convert/sharding_reply.h"
 #include "server/rpc/convert/sharding_request.h"
 #include "server/rpc/convert/training_estimate.h"
@@ -65,12 +68,40 @@ Effort PlannerHandlers::EffortOf(const v1::EstimateTrainingRequest& request) con
   return given && IsQuicklyRead(request.model(), engine_.models) ? Effort::kShort : Effort::kLong;
 }
 
-Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest&, v1::EstimateServingResponse*,
-                                        const CallContext&) {
-  return Unimplemented("sliceplan.v1.PlannerService/EstimateServing",
-                       "Serving estimates (latency, throughput, memory and cost of inference) come in a later release. "
-                       "Meanwhile AnalysisService/DescribeModel counts weights and KV cache, and "
-                       "AnalysisService/AnalyzeOperation times the matmuls and the attention of a decode step.");
+Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest& request,
+                                        v1::EstimateServingResponse* response, const CallContext& call) {
+  const auto catalog = engine_.catalogs.Snapshot();
+  const FieldPath path;
+  Violations violations;
+  ServingQuestion question;
+  v1::ServingEstimate* const estimate = response->mutable_estimate();
+  ToServingJob(request, *catalog, engine_.models, engine_.profiles, path, question,
+               estimate->mutable_cost()->mutable_prices(), violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  planner::ServingAnswer answer =
+      planner::EstimateServing(question.job, engine_.mappings, [&call] { return call.Stopped(); });
+  if (answer.cancelled) return Stopped(call);
+  violations.AddMissing(path, answer.violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  ToProto(question, answer.estimate, estimate);
+  response->set_engine_version(EngineVersion());
+  response->set_catalog_version(catalog->version());
+  return Result();
+}
+
+Effort PlannerHandlers::EffortOf(const v1::EstimateServingRequest& request) const {
+  const auto is_given = [](const auto& replica) {
+    return replica.has_parallelism() && replica.parallelism().has_ici();
+  };
+  const v1::ServingWorkload& workload = request.workload();
+  const bool quick = IsQuicklyRead(request.model(), engine_.models) &&
+                     (!workload.speculative().has_draft_model() ||
+                      IsQuicklyRead(workload.speculative().draft_model(), engine_.models)) &&
+                     (request.pools().empty() ? is_given(request)
+                                              : std::all_of(request.pools().begin(), request.pools().end(), is_given));
+  return quick && workload.has_batch_size() ? Effort::kShort : Effort::kLong;
 }
 
 Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& request,

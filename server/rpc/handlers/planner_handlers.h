@@ -26,6 +26,8 @@ class PlannerHandlers {
 
   // Short when the plan is given and the model need not be read; a search is long.
   Effort EffortOf(const v1::EstimateTrainingRequest& request) const;
+  // Short when the plans and the batch are given too; replays and searches are long.
+  Effort EffortOf(const v1::EstimateServingRequest& request) const;
 
  private:
   Engine& engine_;

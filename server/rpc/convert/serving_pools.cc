@@ -1,0 +1,195 @@
+#include "server/rpc/convert/serving_pools.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/planner/mapping.h"
+#include "server/planner/words.h"
+#include "server/rpc/convert/parallelism.h"
+#include "server/rpc/convert/pricing.h"
+#include "server/rpc/convert/profile.h"
+#include "server/rpc/convert/ranges.h"
+#include "server/rpc/convert/serving_enums.h"
+#include "server/rpc/convert/slice.h"
+
+namespace sliceplan::rpc {
+namespace {
+
+using planner::PoolRole;
+
+constexpr int kMaxPools = 16;
+constexpr int64_t kMaxReplicas = int64_t{1} << 20;
+constexpr double kMaxUsdPerChipHour = 1e6;
+
+// What only makes sense with gradients. The values that replies fill in are let through, so that a plan can be sent
+// back as it came.
+void RefuseTrainingFields(const v1::Parallelism& proto, const FieldPath& path, Violations& violations) {
+  const FieldPath ici_path(path, "ici");
+  const FieldPath dcn_path(path, "dcn");
+  const auto refuse = [&](bool is_set, const FieldPath& field, absl::string_view instead) {
+    if (!is_set) return;
+    violations.Add(field, absl::StrCat("is for training only", instead, "."), "TRAINING_ONLY");
+  };
+  constexpr absl::string_view kInstead = "; serving keeps weights whole or splits them by tensor, expert and pipeline";
+  refuse(proto.ici().fsdp() > 1, FieldPath(ici_path, "fsdp"), kInstead);
+  refuse(proto.dcn().fsdp() > 1, FieldPath(dcn_path, "fsdp"), kInstead);
+  refuse(proto.data_zero_stage() > v1::ZERO_STAGE_0, FieldPath(path, "data_zero_stage"), "");
+  refuse(proto.schedule() == v1::PIPELINE_SCHEDULE_GPIPE || proto.schedule() > v1::PIPELINE_SCHEDULE_ONE_F_ONE_B,
+         FieldPath(path, "schedule"), "");
+  refuse(proto.virtual_stage_count() > 1, FieldPath(path, "virtual_stage_count"), "");
+}
+
+// Slice and plan of one replica.
+void ReadReplica(const v1::Slice* slice, const v1::Parallelism* parallelism, const catalog::Catalog& catalog,
+                 const FieldPath& path, ServingQuestion& question, planner::ServingPool& pool, Violations& violations) {
+  std::optional<catalog::ResolvedSlice> resolved;
+  const FieldPath slice_path(path, "slice");
+  if (slice != nullptr) {
+    resolved = ToSlice(*slice, catalog, MissingShape::kRefused, slice_path, violations);
+  } else {
+    AddRequired(question.job.pools_given ? "slice" : "slice or pools", slice_path, violations);
+  }
+  if (resolved.has_value()) {
+    pool.slice = resolved->slice;
+    Assumptions notes;
+    for (const std::string& note : resolved->notes) notes.Add(note);
+    question.assumptions.AddNew(notes);
+  }
+  if (parallelism != nullptr) {
+    const FieldPath parallelism_path(path, "parallelism");
+    RefuseTrainingFields(*parallelism, parallelism_path, violations);
+    pool.allow_idle_chips = parallelism->allow_idle_chips();
+    pool.allow_padding = parallelism->allow_padding();
+    pool.parallelism = ToParallelism(*parallelism, pool.slice.slice_count, parallelism_path, violations);
+    if (resolved.has_value() && pool.parallelism.has_value() && !pool.parallelism->mapping.empty()) {
+      std::vector<hardware::Violation> found;
+      planner::CheckMapping(pool.slice, *pool.parallelism, pool.allow_idle_chips, found);
+      violations.AddMissing(path, found);
+    }
+  }
+  question.slices.push_back(std::move(resolved));
+}
+
+// All do both, or prefill hands over to decode, or decode is asked about alone.
+void CheckRoles(const std::vector<planner::ServingPool>& pools, const FieldPath& path, Violations& violations) {
+  const auto has = [&](PoolRole role) {
+    return std::any_of(pools.begin(), pools.end(), [&](const planner::ServingPool& pool) { return pool.role == role; });
+  };
+  if (has(PoolRole::kBoth) && (has(PoolRole::kPrefill) || has(PoolRole::kDecode))) {
+    violations.Add(path,
+                   "roles do not go together: replicas that do both stand beside ones that only read prompts or only "
+                   "write output. Make all POOL_ROLE_BOTH, or POOL_ROLE_PREFILL and POOL_ROLE_DECODE.",
+                   "POOL_ROLES");
+  } else if (has(PoolRole::kPrefill) && !has(PoolRole::kDecode)) {
+    violations.Add(path,
+                   "POOL_ROLE_PREFILL hands its caches to nobody; add a pool of POOL_ROLE_DECODE, or make it "
+                   "POOL_ROLE_BOTH.",
+                   "POOL_ROLES");
+  }
+}
+
+// Counts of chips in replies have 32 bits.
+void CheckTotal(const std::vector<planner::ServingPool>& pools, const FieldPath& path, Violations& violations) {
+  constexpr int64_t kMaxChips = std::numeric_limits<int32_t>::max();
+  int64_t chips = 0;
+  for (const planner::ServingPool& pool : pools) chips += pool.slice.TotalChips() * pool.replica_count;
+  if (chips <= kMaxChips) return;
+  violations.Add(path,
+                 absl::StrCat("all replicas together have ", planner::CountWords(chips), " chips; at most ",
+                              planner::CountWords(kMaxChips), " are planned."),
+                 "OUT_OF_RANGE");
+}
+
+void ReadGivenPools(const v1::EstimateServingRequest& request, const catalog::Catalog& catalog, const FieldPath& path,
+                    ServingQuestion& question, Violations& violations) {
+  const FieldPath pools_path(path, "pools");
+  if (request.has_slice()) {
+    violations.Add(FieldPath(path, "slice"), "pools have slices of their own; give one of the two.", "CONFLICT");
+  }
+  if (request.has_parallelism()) {
+    violations.Add(FieldPath(path, "parallelism"), "pools have plans of their own; set pools[].parallelism.",
+                   "CONFLICT");
+  }
+  if (!CheckCount(request.pools_size(), kMaxPools, pools_path, violations)) return;
+  std::vector<planner::ServingPool>& pools = question.job.pools;
+  bool legal = true;
+  for (int i = 0; i < request.pools_size(); ++i) {
+    const v1::Pool& proto = request.pools(i);
+    const FieldPath pool_path(path, "pools", i);
+    planner::ServingPool& pool = pools.emplace_back();
+    const size_t before = violations.size();
+    pool.role = FromProto(kPoolRoles, proto.role(), FieldPath(pool_path, "role"), violations).value_or(PoolRole::kBoth);
+    if (proto.has_replica_count() && CheckRange(int64_t{proto.replica_count()}, 1, kMaxReplicas,
+                                                FieldPath(pool_path, "replica_count"), violations)) {
+      pool.replica_count = proto.replica_count();
+    }
+    legal &= violations.size() == before;
+    ReadReplica(proto.has_slice() ? &proto.slice() : nullptr, proto.has_parallelism() ? &proto.parallelism() : nullptr,
+                catalog, pool_path, question, pool, violations);
+  }
+  if (!legal) return;
+  CheckRoles(pools, pools_path, violations);
+  CheckTotal(pools, pools_path, violations);
+}
+
+}  // namespace
+
+void ReadPools(const v1::EstimateServingRequest& request, const catalog::Catalog& catalog, const FieldPath& path,
+               ServingQuestion& question, Violations& violations) {
+  question.job.pools_given = request.pools_size() > 0;
+  if (question.job.pools_given) {
+    ReadGivenPools(request, catalog, path, question, violations);
+    return;
+  }
+  ReadReplica(request.has_slice() ? &request.slice() : nullptr,
+              request.has_parallelism() ? &request.parallelism() : nullptr, catalog, path, question,
+              question.job.pools.emplace_back(), violations);
+}
+
+void SetPrices(const v1::Pricing& pricing, const catalog::Catalog& catalog, const FieldPath& path,
+               ServingQuestion& question, google::protobuf::RepeatedPtrField<v1::PriceUsed>* prices,
+               Violations& violations) {
+  // Says what is wrong with the request; below it would be said again for each pool.
+  v1::PriceUsed unused;
+  ResolvePrice(pricing, "", catalog, path, violations, &unused);
+  if (pricing.has_usd_per_chip_hour()) {
+    CheckRange(pricing.usd_per_chip_hour(), 0, kMaxUsdPerChipHour, FieldPath(path, "usd_per_chip_hour"), violations);
+  }
+  Assumptions lines;
+  for (planner::ServingPool& pool : question.job.pools) {
+    v1::PriceUsed* const price = prices->Add();
+    Violations said;
+    ResolvePrice(pricing, pool.slice.accelerator_id, catalog, path, said, price);
+    if (price->has_usd_per_chip_hour()) pool.usd_per_chip_hour = price->usd_per_chip_hour();
+    if (pricing.has_usd_per_chip_hour()) continue;
+    Assumptions line;
+    line.Add("pricing", price->has_usd_per_chip_hour() ? absl::StrCat(price->usd_per_chip_hour()) : std::string(),
+             price->sentence());
+    question.assumptions.AddNew(line);
+  }
+}
+
+void SetProfiles(const std::string& name, const catalog::Catalog& catalog, ProfileCache& profiles,
+                 const FieldPath& path, ServingQuestion& question, Violations& violations) {
+  question.profiles.resize(question.slices.size());
+  if (!CheckProfileName(name, catalog, path, violations)) return;
+  if (question.job.mode != planner::EstimationMode::kCalibrated) return;
+  for (size_t i = 0; i < question.slices.size(); ++i) {
+    if (!question.slices[i].has_value()) continue;
+    Violations found;
+    Assumptions lines;
+    question.profiles[i] = ToServingProfile(name, *question.slices[i], catalog, profiles, path, found, lines);
+    question.job.pools[i].efficiency = question.profiles[i].get();
+    question.assumptions.AddNew(lines);
+    if (found.empty()) continue;
+    // The same for every pool.
+    violations.Add(path, found.errors().front().description, found.errors().front().reason);
+    return;
+  }
+}
+
+}  // namespace sliceplan::rpc
