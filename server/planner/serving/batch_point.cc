@@ -6,6 +6,8 @@
 namespace sliceplan::planner {
 namespace {
 
+constexpr double kLeastSeconds = 1e-12;
+
 bool Within(double seconds, const LatencyTargets& limits) {
   for (const std::optional<double>& limit :
        {limits.mean_seconds, limits.p50_seconds, limits.p95_seconds, limits.p99_seconds}) {
@@ -25,17 +27,22 @@ int64_t FullContext(const ServingWorkload& workload) {
 BatchPoint PointOf(const ServingJob& job, const ReplicaPlan& plan, int64_t batch_size) {
   const double output = job.workload.output.Mean();
   const auto sequences = static_cast<double>(batch_size);
+  const bool reads_prompts = plan.pool().role != PoolRole::kDecode;
+  const bool together = job.workload.load == ServingLoadKind::kBatch;
+  const bool roofline = job.mode == EstimationMode::kRoofline;
   BatchPoint point;
   point.batch_size = batch_size;
   point.tpot_seconds = plan.TokenSeconds(batch_size, DecodeContext(job.workload));
-  const bool reads_prompts = plan.pool().role != PoolRole::kDecode;
-  if (reads_prompts) point.ttft_seconds = plan.PrefillSeconds(batch_size) + plan.RequestSeconds();
+  if (reads_prompts) point.ttft_seconds = plan.PrefillSeconds(together ? batch_size : 1) + plan.RequestSeconds();
+  if (reads_prompts && !together && !roofline) {
+    const double others = std::max(0.0, sequences / plan.load().data_ranks - 1);
+    point.tpot_seconds += others / output * plan.InterferenceSeconds(batch_size, DecodeContext(job.workload));
+  }
   // The first token comes with the prompt.
   const double decode_seconds = (output - (reads_prompts ? 1 : 0)) * point.tpot_seconds;
   point.end_to_end_seconds = point.ttft_seconds + decode_seconds;
-  const double busy_seconds =
-      job.mode == EstimationMode::kRoofline ? output * point.tpot_seconds : point.end_to_end_seconds;
-  point.requests_per_second = sequences / std::max(busy_seconds, 1e-12);
+  const double busy_seconds = roofline ? output * point.tpot_seconds : point.end_to_end_seconds;
+  point.requests_per_second = sequences / std::max(busy_seconds, kLeastSeconds);
   point.output_tokens_per_second = point.requests_per_second * output;
   return point;
 }

@@ -11,7 +11,6 @@ ClosedLoop ClosedLoopOf(const ServingJob& job, const ReplicaPlan& plan, double u
   const roofline::ServingEfficiency& runtime = *plan.pool().efficiency;
   const ServingWorkload& workload = job.workload;
   const double output = workload.output.Mean();
-  const double prompt = workload.prompt.Mean();
   const double ranks = plan.load().data_ranks;
   const double capacity = std::max<double>(1, static_cast<double>(max_batch_size));
   ClosedLoop loop;
@@ -21,14 +20,8 @@ ClosedLoop ClosedLoopOf(const ServingJob& job, const ReplicaPlan& plan, double u
   decode.decode_sequences = std::max<int64_t>(1, std::llround(loop.batch_size));
   decode.decode_context_tokens = DecodeContext(workload);
   decode.tokens_per_sequence = plan.tokens_per_sequence();
-  StepShape mixed = decode;
-  mixed.prefill_sequences = 1;
-  mixed.prefill_tokens = std::max<int64_t>(1, std::llround(prompt * (1 - workload.prefix_cache_hit_ratio)));
-  mixed.prefill_context_tokens = prompt * workload.prefix_cache_hit_ratio;
   const double step = plan.steps().Seconds(decode);
-  // What one prompt adds to the steps of the others.
-  const double extra = runtime.separate_prefill ? runtime.interference_ratio * plan.PrefillSeconds(1)
-                                                : plan.steps().Seconds(mixed) - step;
+  const double extra = plan.InterferenceSeconds(decode.decode_sequences, decode.decode_context_tokens);
 
   const double sequences = loop.batch_size / ranks;  // of one data rank: prompts of other ranks run beside
   loop.tpot_seconds = step / plan.tokens_per_step() + std::max(0.0, sequences - 1) / output * extra;

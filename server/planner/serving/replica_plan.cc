@@ -1,6 +1,7 @@
 #include "server/planner/serving/replica_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -140,6 +141,23 @@ double ReplicaPlan::TokenSeconds(int64_t sequences, double context_tokens) const
   shape.decode_context_tokens = context_tokens;
   shape.tokens_per_sequence = tokens_per_sequence();
   return steps().Seconds(shape) / tokens_per_step_;
+}
+
+double ReplicaPlan::InterferenceSeconds(int64_t sequences, double context_tokens) const {
+  if (pool_.efficiency != nullptr && pool_.efficiency->separate_prefill) {
+    return pool_.efficiency->interference_ratio * PrefillSeconds(1);
+  }
+  const double prompt = job_.workload.prompt.Mean();
+  const double cached = prompt * job_.workload.prefix_cache_hit_ratio;
+  StepShape decode;
+  decode.decode_sequences = sequences;
+  decode.decode_context_tokens = context_tokens;
+  decode.tokens_per_sequence = tokens_per_sequence();
+  StepShape mixed = decode;
+  mixed.prefill_sequences = 1;
+  mixed.prefill_tokens = std::max<int64_t>(1, std::llround(prompt - cached));
+  mixed.prefill_context_tokens = cached;
+  return std::max(0.0, steps().Seconds(mixed) - steps().Seconds(decode));
 }
 
 double ReplicaPlan::RequestSeconds() const {

@@ -71,6 +71,8 @@ class ReplicaPlan {
   double TokenSeconds(int64_t sequences, double context_tokens) const;
   // Of `prompts` together, cached prefixes skipped, chunks as the policy has them.
   double PrefillSeconds(int64_t prompts) const;
+  // What one prompt adds to the next token of the others, `sequences` of them.
+  double InterferenceSeconds(int64_t sequences, double context_tokens) const;
   // Taking requests in and sending first tokens out; 0 in ROOFLINE mode.
   double RequestSeconds() const;
 

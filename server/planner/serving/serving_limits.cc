@@ -113,7 +113,9 @@ void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimat
     estimate.assumptions.push_back(
         job.mode == EstimationMode::kRoofline
             ? "throughput: batch / step time, prefill on chips of its own, as the book counts it"
-            : "throughput: all requests of a batch start together; their prefill, then their decode steps");
+        : job.workload.load == ServingLoadKind::kBatch
+            ? "throughput: all requests of a batch start together; their prefill, then their decode steps"
+            : "throughput: the batch stays full; every prompt delays the other sequences' next token");
   }
 }
 
