@@ -10,6 +10,8 @@ constexpr double kLeastSeconds = 1e-12;
 constexpr int64_t kRequests = 10'000;
 // A closed loop is measured over this many requests per user, all users together at most kRequests.
 constexpr int64_t kRequestsPerUser = 10;
+// More users than this wait in a queue that only grows: the rest of their wait follows from Little's law.
+constexpr int64_t kMostReplayedUsers = 16'384;
 
 Latency LatencyOf(const LatencySummary& summary) {
   return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
@@ -118,11 +120,13 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
   const ServingSystem system = SystemOf(job, main, prefill);
   const RequestMix mix = MixOf(job, main, prefill);
   Load load;
+  int64_t users = 0;
   ReplayOptions options;
   options.request_count = kRequests;
   if (workload.load == ServingLoadKind::kConcurrency) {
     load.kind = LoadKind::kClosedLoop;
-    load.users = std::max<int64_t>(1, std::llround(share * workload.concurrency));
+    users = std::max<int64_t>(1, std::llround(share * workload.concurrency));
+    load.users = std::min(users, kMostReplayedUsers);
     options.request_count =
         std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
   } else {
@@ -141,6 +145,18 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
   result.end_to_end = LatencyOf(replayed.end_to_end);
   result.normalized = LatencyOf(replayed.normalized_time_per_output_token);
   result.requests_per_second = replayed.requests_per_second;
+  if (users > load.users && replayed.requests_per_second > 0) {
+    const double wait = static_cast<double>(users - load.users) / replayed.requests_per_second;
+    const auto add = [](double seconds, Latency& latency) {
+      latency.mean_seconds += seconds;
+      latency.p50_seconds += seconds;
+      latency.p95_seconds += seconds;
+      latency.p99_seconds += seconds;
+    };
+    add(wait, result.ttft);
+    add(wait, result.end_to_end);
+    add(wait / workload.output.Mean(), result.normalized);
+  }
   result.output_tokens_per_second = replayed.output_tokens_per_second;
   result.input_tokens_per_second = replayed.input_tokens_per_second;
   result.goodput_requests_per_second = replayed.goodput_requests_per_second;
