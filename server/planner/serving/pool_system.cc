@@ -12,6 +12,7 @@ constexpr int64_t kRequests = 10'000;
 constexpr int64_t kRequestsPerUser = 10;
 // More users than this wait in a queue that only grows: the rest of their wait follows from Little's law.
 constexpr int64_t kMostReplayedUsers = 16'384;
+constexpr int64_t kMostResident = int64_t{1} << 17;
 
 Latency LatencyOf(const LatencySummary& summary) {
   return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
@@ -126,7 +127,8 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
   if (workload.load == ServingLoadKind::kConcurrency) {
     load.kind = LoadKind::kClosedLoop;
     users = std::max<int64_t>(1, std::llround(share * workload.concurrency));
-    load.users = std::min(users, kMostReplayedUsers);
+    const int64_t resident = main.replica_count * main.max_batch_size;
+    load.users = std::min(users, std::clamp(2 * resident, kMostReplayedUsers, kMostResident));
     options.request_count =
         std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
   } else {
