@@ -52,6 +52,10 @@ constexpr NumberConstant<ServingEfficiency> kNumbers[] = {
     {"hbm_utilization_ratio", &ServingEfficiency::hbm_utilization_ratio, Range::kShare},
     {"cache_output_share", &ServingEfficiency::cache_output_share, Range::kShareOrNone},
     {"reserved_bytes", &ServingEfficiency::reserved_bytes, Range::kNotNegative},
+    {"collective_buffer_bytes", &ServingEfficiency::collective_buffer_bytes, Range::kNotNegative},
+    {"logit_copies", &ServingEfficiency::logit_copies, Range::kNotNegative},
+    {"four_bit_scale_bytes", &ServingEfficiency::four_bit_scale_bytes, Range::kNotNegative},
+    {"max_sequences", &ServingEfficiency::max_sequences, Range::kCount},
     {"activation_copies", &ServingEfficiency::activation_copies, Range::kNotNegative},
     {"decode_low_ratio", &ServingEfficiency::decode_low_ratio, Range::kNotNegative},
     {"decode_high_ratio", &ServingEfficiency::decode_high_ratio, Range::kNotNegative},
@@ -65,6 +69,8 @@ constexpr FlagConstant<ServingEfficiency> kFlags[] = {
     {"separate_prefill", &ServingEfficiency::separate_prefill},
     {"keeps_windowed_kv", &ServingEfficiency::keeps_windowed_kv},
     {"quantizes_head", &ServingEfficiency::quantizes_head},
+    {"four_bit_latent_attention", &ServingEfficiency::four_bit_latent_attention},
+    {"prefill_first", &ServingEfficiency::prefill_first},
 };
 
 }  // namespace

@@ -72,6 +72,8 @@ struct ServingEfficiency {
   // which may be above 1.
   bool separate_prefill = false;
   double interference_ratio = 1;
+  // true: waiting prompts are read before anybody writes on, so that users whose requests are all alike stay in step.
+  bool prefill_first = false;
 
   // What the runtime does where the request leaves it open.
   double prefill_chunk_tokens = 0;  // 0: whole prompts
@@ -80,11 +82,18 @@ struct ServingEfficiency {
   bool copies_kv_heads = false;          // tensor beyond the KV heads: copies, not a split of the batch
   bool keeps_windowed_kv = false;        // all layers paged alike
   bool quantizes_head = true;            // false: embedding and output head stay in 16 bits
-  double cache_output_share = 1;  // of its output that a resident sequence holds on average when the pool is full
+  // false: four-bit weights leave projections of latent attention in 16 bits.
+  bool four_bit_latent_attention = true;
+  double four_bit_scale_bytes = 0;  // beside each four-bit weight
+  double max_sequences = 0;         // that a data rank takes in at once; 0: what fits
+  double cache_output_share = 1;    // of its output that a resident sequence holds on average when the pool is full
 
   // Memory beside weights, cache and activations, bytes per chip.
   double reserved_bytes = 0;
-  double activation_copies = 0;  // of the widest layer's tensors alive at once; 0 or more
+  double collective_buffer_bytes = 0;  // with tensor parallelism
+  // What is alive at once, 0 or more: tensors of the widest layer for a chunk of prompts, or logits of max_sequences.
+  double activation_copies = 0;
+  double logit_copies = 0;
 
   // 90% intervals as ratios to the expected time; 0: none.
   double decode_low_ratio = 0;

@@ -26,6 +26,8 @@ constexpr double kFlopsPerMultiplyAdd = 2;
 // Logits are sampled from in fp32.
 constexpr double kLogitBytes = 4;
 
+bool IsFourBit(DataType type) { return BytesPerElement(type) < 1; }
+
 double CeilShare(double units, double degree) { return std::ceil(units / degree) / units; }
 
 // The job and plan in the numbers that every count needs.
@@ -67,7 +69,9 @@ class Counter {
         shape_{static_cast<double>(parallelism.Degree(LogicalAxis::kTensor)),
                static_cast<double>(parallelism.Degree(LogicalAxis::kFsdp)),
                static_cast<double>(parallelism.Degree(LogicalAxis::kContext)),
-               static_cast<double>(parallelism.Degree(LogicalAxis::kExpert)), BytesPerElement(policy.activations)} {}
+               static_cast<double>(parallelism.Degree(LogicalAxis::kExpert)), BytesPerElement(policy.activations)} {
+    for (const LayerOperations& layer : model_.layers) latent_ |= layer.softmax.absorbed_qk_dim > 0;
+  }
 
   PassLayer Layer(const LayerOperations& layer) const {
     PassLayer counted;
@@ -188,6 +192,10 @@ class Counter {
     const bool table = weight_class == WeightClass::kHead || weight_class == WeightClass::kEmbedding;
     if (policy_.weights) {
       const bool narrow = BytesPerElement(*policy_.weights) < kWideBytes;
+      if (latent_ && weight_class == WeightClass::kAttention && IsFourBit(*policy_.weights) &&
+          !policy_.four_bit_latent_attention) {
+        return DataType::kBf16;
+      }
       if (narrow && (!(narrow_allowed || table) || (table && !policy_.head_in_weights_type))) return DataType::kBf16;
       return *policy_.weights;
     }
@@ -203,7 +211,8 @@ class Counter {
     const double elements =
         static_cast<double>(matmul.k) * static_cast<double>(matmul.n) * std::max(1, matmul.expert_count);
     if (policy_.weights) {
-      return elements * BytesPerElement(TypeOf(matmul.weight_class, matmul.low_precision_allowed));
+      const DataType type = TypeOf(matmul.weight_class, matmul.low_precision_allowed);
+      return elements * (BytesPerElement(type) + (IsFourBit(type) ? policy_.four_bit_scale_bytes : 0));
     }
     return transformer::ServedWeightBytes(*job_.model.architecture, matmul, positions);
   }
@@ -344,6 +353,7 @@ class Counter {
   const hardware::AcceleratorSpec& accelerator_;
   const ServingPolicy& policy_;
   const Shape shape_;
+  bool latent_ = false;
 };
 
 // The narrower of two formats of one kind of use.
@@ -359,6 +369,8 @@ ServingPolicy PolicyOf(const ServingJob& job, const ServingPool& pool) {
   ServingPolicy policy;
   policy.weights = workload.precision.weights;
   policy.head_in_weights_type = runtime.quantizes_head;
+  policy.four_bit_latent_attention = runtime.four_bit_latent_attention;
+  policy.four_bit_scale_bytes = runtime.four_bit_scale_bytes;
   policy.kv_cache = workload.precision.kv_cache;
   policy.activations = workload.precision.activations;
   policy.compute = workload.precision.compute;

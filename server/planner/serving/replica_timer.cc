@@ -131,8 +131,11 @@ double ReplicaTimer::ClassTime(const ClassSeconds& seconds, double ratio) const 
 
 double ReplicaTimer::NetworkOf(LogicalAxis axis, const PassTraffic& traffic, bool decodes) const {
   const roofline::ServingEfficiency& e = efficiency_;
+  const double doublings = std::log2(std::max(2.0, load_.tensor));
   if (LeavesDomain(TierOf(axis, laws_))) {
-    const double floor = axis == LogicalAxis::kExpert ? e.exchange_seconds : e.outer_reduce_seconds;
+    const double floor = axis == LogicalAxis::kExpert
+                             ? e.exchange_seconds
+                             : e.outer_reduce_seconds + e.reduce_seconds_per_doubling * doublings;
     return (traffic.decode_seconds + traffic.prefill_seconds) / e.outer_collective_ratio +
            (decodes ? traffic.count * floor : 0);
   }
@@ -145,7 +148,6 @@ double ReplicaTimer::NetworkOf(LogicalAxis axis, const PassTraffic& traffic, boo
     if (e.one_shot_collective_ratio <= 0) return ring;
     return std::min(ring, link_seconds * load_.tensor / 2 / e.one_shot_collective_ratio);
   };
-  const double doublings = std::log2(std::max(2.0, load_.tensor));
   return (traffic.decode_seconds > 0 ? reduce(traffic.decode_seconds) : 0) +
          (traffic.prefill_seconds > 0 ? reduce(traffic.prefill_seconds) : 0) +
          (decodes ? traffic.count * e.reduce_seconds_per_doubling * doublings : 0);
@@ -287,9 +289,12 @@ PassTime ReplicaTimer::Prefill(int64_t prompts, double tokens, double cached_tok
   const double own_prior = prompts == 1 ? 1 : 0;  // chunks of several prompts see little of their own past
   add(rest > 0 ? 1 : 0, rest, cached_tokens + own_prior * whole * chunk);
   add(whole, chunk, cached_tokens + own_prior * (whole - 1) * chunk / 2);
-  if (load_.pipeline > 1 && chunks > 1) {
-    // Chunks follow each other through the stages.
-    const double share = (chunks + load_.pipeline - 1) / (chunks * load_.pipeline);
+  // Chunks, and prompts of a batch, follow each other through the stages.
+  constexpr double kMicrobatchesPerStage = 4;
+  const double pieces =
+      std::max(chunks, std::min<double>(static_cast<double>(prompts), kMicrobatchesPerStage * load_.pipeline));
+  if (load_.pipeline > 1 && pieces > 1) {
+    const double share = (pieces + load_.pipeline - 1) / (pieces * load_.pipeline);
     time.time.expected_seconds *= share;
     time.time.roofline_lower_seconds *= share;
     for (PassPart& part : time.parts) part.seconds *= share;

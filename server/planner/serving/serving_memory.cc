@@ -9,6 +9,8 @@ namespace {
 
 constexpr double kMostTokens = 1 << 30;  // of the contract
 constexpr int64_t kMostSequences = int64_t{1} << 20;
+// Sampled from in fp32, of the whole vocabulary on every chip.
+constexpr double kLogitBytes = 4;
 
 int64_t Bytes(double bytes) { return static_cast<int64_t>(std::llround(bytes)); }
 
@@ -38,18 +40,18 @@ ReplicaMemory::ReplicaMemory(const ServingJob& job, const ServingPool& pool, con
     stages_.push_back(std::move(stage));
   }
   capacity_bytes_ = static_cast<double>(pool.slice.accelerator.AllocatableBytes().value_or(0));
-  // Engines take their share of the whole memory.
-  const double physical = static_cast<double>(pool.slice.accelerator.hbm_bytes.value_or(0));
-  const double taken = std::max(physical, capacity_bytes_);
-  usable_bytes_ = std::min(capacity_bytes_, policy.hbm_utilization_ratio * taken);
+  usable_bytes_ = policy.hbm_utilization_ratio * capacity_bytes_;
   if (job.mode == EstimationMode::kRoofline || pool.efficiency == nullptr) return;  // book: the rest is negligible
-  reserve_bytes_ = pool.efficiency->reserved_bytes;
+  const roofline::ServingEfficiency& runtime = *pool.efficiency;
+  reserve_bytes_ = runtime.reserved_bytes + (load.tensor > 1 ? runtime.collective_buffer_bytes : 0);
   double tokens = std::ceil(job.workload.prompt.Mean() * (1 - job.workload.prefix_cache_hit_ratio));
-  if (policy.prefill_chunk_tokens) tokens = std::min<double>(tokens, *policy.prefill_chunk_tokens);
+  if (policy.prefill_chunk_tokens) tokens = *policy.prefill_chunk_tokens;  // engines try a full chunk when they start
   tokens = std::ceil(std::max(1.0, tokens) / load.context);
-  activations_bytes_ = pool.efficiency->activation_copies * tokens * load.activation_bytes_per_token;
+  const double logits = kLogitBytes * job.model.operations->vocab_size;
+  activations_bytes_ = std::max(runtime.activation_copies * tokens * load.activation_bytes_per_token,
+                                runtime.logit_copies * runtime.max_sequences * logits);
   if (load.tensor > 1 || load.expert_ranks > 1) buffers_bytes_ = tokens * load.embedding_bytes_per_token;
-  if (pool.efficiency->utilization_of_free_hbm) utilization_of_free_ = policy.hbm_utilization_ratio;
+  if (runtime.utilization_of_free_hbm) utilization_of_free_ = policy.hbm_utilization_ratio;
 }
 
 double ReplicaMemory::SequenceBytes(const Stage& stage, int64_t context_tokens) const {
