@@ -145,8 +145,8 @@ absl::StatusOr<PlanLaws> IdealLaws::Of(const Parallelism& parallelism) {
 }
 
 const absl::StatusOr<CollectiveLaws>& IdealLaws::OfSpreadGroup(int64_t in_domain, int64_t domains, int32_t slices) {
-  const uint64_t key = static_cast<uint64_t>(in_domain) << 44 | static_cast<uint64_t>(domains) << 20 |
-                       static_cast<uint64_t>(slices);
+  const uint64_t key =
+      static_cast<uint64_t>(in_domain) << 44 | static_cast<uint64_t>(domains) << 20 | static_cast<uint64_t>(slices);
   if (const auto found = spread_.find(key); found != spread_.end()) return *found->second;
   Group group;
   group.slice_count = slices;

@@ -28,8 +28,8 @@ class IdealLaws {
   absl::StatusOr<PlanLaws> Of(const Parallelism& parallelism);
 
   // Behind switches groups compete for the places in a domain. Fills `ways` with the laws of every way to share them
-  // out: each placement of the plan has one of them, whatever data and FSDP degrees of 1 become. Empty on a torus, where
-  // degrees or domains are no powers of two, and where chips may idle: then nothing more is known.
+  // out: each placement of the plan has one of them, whatever data and FSDP degrees of 1 become. Empty on a torus,
+  // where degrees or domains are no powers of two, and where chips may idle: then nothing more is known.
   void InSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways);
 
  private:

@@ -183,7 +183,8 @@ void SiteSearch::BoundShape(size_t index) {
   if (Unknown(laws.status(), groups_[group_of_shape_[index]].split_count)) return;
   const StepPlan plan = FastestPlan(MostSharded(shape));
   SplitStages(*site_.job.model, plan.parallelism, stages_);
-  Push(TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds, Level::kBoundedShape, index);
+  Push(TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds,
+       Level::kBoundedShape, index);
 }
 
 // No split holds less than the one that shards most, so none has more choices that fit.
@@ -208,8 +209,8 @@ void SiteSearch::OpenShape(const Node& node) {
     const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split);
     if (Unknown(laws.status(), 1)) continue;
     const StepPlan plan = FastestPlan(split);
-    const double bound = std::max(
-        node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
+    const double bound =
+        std::max(node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
     splits_.push_back({std::move(split), bound});
     Push(bound, Level::kSplit, splits_.size() - 1);
   }

@@ -94,7 +94,27 @@ PassRates PassRatesOf(const hardware::AcceleratorSpec& accelerator) {
   return {accelerator.hbm_bytes_per_second.value_or(1), accelerator.MatmulRate(hardware::DataType::kBf16).value_or(1)};
 }
 
-PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double expert_choice_ratio,
+TrafficSums TrafficOf(const ReplicaLoad& load, const PlanLaws& laws) {
+  TrafficSums sums = {};
+  for (const PassLayer& layer : load.layers) {
+    const auto send = [&](LogicalAxis axis, const CollectiveLaw& law, double bytes_per_token, double collectives) {
+      AxisTraffic& traffic = sums[static_cast<size_t>(axis)];
+      traffic.seconds_per_token += layer.count * law.BandwidthSeconds(bytes_per_token);
+      traffic.count += layer.count * collectives;
+    };
+    for (const PassGroup& group : layer.groups) ForGroupTraffic(group, laws, send);
+    ForLayerTraffic(load, layer, laws, send);
+  }
+  if (load.pipeline > 1) {
+    AxisTraffic& traffic = sums[static_cast<size_t>(LogicalAxis::kPipeline)];
+    traffic.seconds_per_token +=
+        (load.pipeline - 1) * laws.pipeline_permute.BandwidthSeconds(load.permute_bytes_per_token);
+    traffic.count += load.pipeline - 1;
+  }
+  return sums;
+}
+
+PassCounts CountPass(const ReplicaLoad& load, const TrafficSums& traffic, double expert_choice_ratio,
                      const StepShape& shape) {
   PassCounts counts;
   if (shape.decode_sequences > 0) {
@@ -118,31 +138,27 @@ PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double exper
   const double expert_tokens = std::max(1.0, std::min(rows * load.expert_ranks, all_tokens) * expert_choice_ratio);
   const double context = shape.decode_context_tokens;
 
+  for (size_t c = 0; c < kRateClassCount; ++c) {
+    counts.decode_seconds[c] = counts.decode_rows * (load.seconds_per_token[c] + load.head.seconds_per_row[c]);
+    counts.prefill_seconds[c] =
+        counts.prefill_rows * load.seconds_per_token[c] + counts.prefill_sequences * load.head.seconds_per_row[c];
+  }
+  counts.dense_weight_bytes = load.dense_weight_bytes + load.head.weight_bytes;
+  counts.widened_weight_bytes = load.widened_weight_bytes;
+  counts.activation_bytes = rows * (load.all_activation_bytes_per_token + load.embedding_bytes_per_token) +
+                            (counts.decode_rows + counts.prefill_sequences) * load.head.activation_bytes_per_row;
+  counts.kernel_bytes = counts.prefill_rows * load.kernel_bytes_per_token;
+  for (size_t axis = 0; axis < traffic.size(); ++axis) {
+    counts.traffic[axis] = {counts.decode_rows * traffic[axis].seconds_per_token,
+                            counts.prefill_rows * traffic[axis].seconds_per_token, traffic[axis].count};
+  }
   for (const PassLayer& layer : load.layers) {
-    for (size_t c = 0; c < kRateClassCount; ++c) {
-      counts.decode_seconds[c] += layer.count * counts.decode_rows * layer.seconds_per_token[c];
-      counts.prefill_seconds[c] += layer.count * counts.prefill_rows * layer.seconds_per_token[c];
-    }
-    counts.dense_weight_bytes += layer.count * layer.dense_weight_bytes;
-    counts.widened_weight_bytes += layer.count * layer.widened_weight_bytes;
-    counts.activation_bytes += layer.count * rows * layer.activation_bytes_per_token;
-    counts.kernel_bytes += layer.count * counts.prefill_rows * layer.kernel_bytes_per_token;
     if (layer.has_experts) {
       const double touched = layer.experts_on_chip * (1 - std::pow(1 - layer.choice_ratio, expert_tokens));
       const double bytes = layer.count * layer.expert_weight_bytes * touched;
       counts.expert_weight_bytes += bytes;
       if (layer.unpacked_experts) counts.unpacked_expert_weight_bytes += bytes;
     }
-    const auto send = [&](LogicalAxis axis, const CollectiveLaw& law, double bytes_per_token, double collectives) {
-      PassTraffic& traffic = counts.traffic[static_cast<size_t>(axis)];
-      const double seconds = layer.count * law.BandwidthSeconds(bytes_per_token);
-      traffic.decode_seconds += counts.decode_rows * seconds;
-      traffic.prefill_seconds += counts.prefill_rows * seconds;
-      traffic.count += layer.count * collectives;
-    };
-    for (const PassGroup& group : layer.groups) ForGroupTraffic(group, laws, send);
-    ForLayerTraffic(load, layer, laws, send);
-
     const PassAttention& attention = layer.attention;
     if (!attention.present) continue;
     const double entries = attention.compression > 0 ? context / attention.compression : context;
@@ -161,20 +177,6 @@ PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double exper
     }
   }
 
-  counts.dense_weight_bytes += load.head.weight_bytes;
-  for (size_t c = 0; c < kRateClassCount; ++c) {
-    counts.decode_seconds[c] += counts.decode_rows * load.head.seconds_per_row[c];
-    counts.prefill_seconds[c] += counts.prefill_sequences * load.head.seconds_per_row[c];
-  }
-  counts.activation_bytes += (counts.decode_rows + counts.prefill_sequences) * load.head.activation_bytes_per_row +
-                             rows * load.embedding_bytes_per_token;
-  if (load.pipeline > 1) {
-    PassTraffic& traffic = counts.traffic[static_cast<size_t>(LogicalAxis::kPipeline)];
-    const double seconds = (load.pipeline - 1) * laws.pipeline_permute.BandwidthSeconds(load.permute_bytes_per_token);
-    traffic.decode_seconds += counts.decode_rows * seconds;
-    traffic.prefill_seconds += counts.prefill_rows * seconds;
-    traffic.count += load.pipeline - 1;
-  }
   return counts;
 }
 

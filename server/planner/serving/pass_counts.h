@@ -20,6 +20,14 @@ struct PassTraffic {
   double count = 0;            // collectives; a gather and a reduction of one branch count as one
 };
 
+// What every token of a pass sends over one axis, all layers together.
+struct AxisTraffic {
+  double seconds_per_token = 0;  // at link rate
+  double count = 0;              // collectives of a pass
+};
+using TrafficSums = std::array<AxisTraffic, kLogicalAxisCount>;
+TrafficSums TrafficOf(const ReplicaLoad& load, const PlanLaws& laws);
+
 struct PassCounts {
   double decode_rows = 0;         // tokens on the chip
   double decode_sequences = 0;    // whose caches it reads, of one microbatch
@@ -60,7 +68,8 @@ struct PassRates {
 PassRates PassRatesOf(const hardware::AcceleratorSpec& accelerator);
 
 // `shape` is of the whole replica. `expert_choice_ratio` as in ServingEfficiency.
-PassCounts CountPass(const ReplicaLoad& load, const PlanLaws& laws, double expert_choice_ratio, const StepShape& shape);
+PassCounts CountPass(const ReplicaLoad& load, const TrafficSums& traffic, double expert_choice_ratio,
+                     const StepShape& shape);
 
 PassBounds BoundPass(const ReplicaLoad& load, const PlanLaws& laws, const PassRates& rates, const StepShape& shape,
                      const PassCounts& counts);

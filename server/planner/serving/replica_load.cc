@@ -401,8 +401,14 @@ ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const S
   const Counter counter(job, pool, policy, parallelism);
   for (const LayerOperations& layer : job.model.operations->layers) {
     load.layers.push_back(counter.Layer(layer));
-    load.layer_count += load.layers.back().count;
-    if (load.layers.back().has_experts) load.expert_layer_count += load.layers.back().count;
+    const PassLayer& counted = load.layers.back();
+    for (size_t c = 0; c < kRateClassCount; ++c) {
+      load.seconds_per_token[c] += counted.count * counted.seconds_per_token[c];
+    }
+    load.dense_weight_bytes += counted.count * counted.dense_weight_bytes;
+    load.widened_weight_bytes += counted.count * counted.widened_weight_bytes;
+    load.all_activation_bytes_per_token += counted.count * counted.activation_bytes_per_token;
+    load.kernel_bytes_per_token += counted.count * counted.kernel_bytes_per_token;
     load.latent_attention |= load.layers.back().latent_attention;
     load.activation_bytes_per_token = std::max(load.activation_bytes_per_token, counter.ActivationBytesPerToken(layer));
   }

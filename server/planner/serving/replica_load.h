@@ -107,8 +107,12 @@ struct ReplicaLoad {
   double permute_bytes_per_token = 0;     // pipeline: handed to the next stage
   double activation_bytes_per_token = 0;  // alive at once in the widest layer
   double logits_bytes_per_row = 0;
-  double layer_count = 0;
-  double expert_layer_count = 0;
+  // Sums over all layers.
+  ClassSeconds seconds_per_token = {};
+  double dense_weight_bytes = 0;
+  double widened_weight_bytes = 0;
+  double all_activation_bytes_per_token = 0;
+  double kernel_bytes_per_token = 0;
   bool latent_attention = false;  // in any layer
 
   // How a replica's sequences are spread.

@@ -167,10 +167,8 @@ double ReplicaPlan::RequestSeconds() const {
 
 double ReplicaPlan::PrefillSeconds(int64_t prompts) const {
   const double tokens = job_.workload.prompt.Mean();
-  return timer_
-      ->Prefill(prompts, tokens, tokens * job_.workload.prefix_cache_hit_ratio,
-                policy_.prefill_chunk_tokens.value_or(0))
-      .time.expected_seconds;
+  return timer_->PrefillSeconds(prompts, tokens, tokens * job_.workload.prefix_cache_hit_ratio,
+                                policy_.prefill_chunk_tokens.value_or(0));
 }
 
 }  // namespace sliceplan::planner

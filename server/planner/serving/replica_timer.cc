@@ -12,6 +12,9 @@ using transformer::Component;
 // A step takes some time whatever it does; also what keeps rates finite.
 constexpr double kLeastSeconds = 1e-9;
 
+// Latent attention launches about twice as many kernels for a prompt.
+constexpr double kLatentLaunches = 2;
+
 // How reading and computing join: close to the larger, more where both are alike. Fitted between 3 and 6; kept at 4.
 double SmoothMax(double a, double b) {
   const double a2 = a * a;
@@ -53,13 +56,26 @@ double PassSeconds::Total() const {
 ReplicaTimer::ReplicaTimer(const ReplicaLoad& load, const hardware::Slice& slice, const PlanLaws& laws,
                            const roofline::ServingEfficiency* efficiency)
     : load_(load), laws_(laws), rates_(PassRatesOf(slice.accelerator)), roofline_(efficiency == nullptr) {
-  if (efficiency != nullptr) efficiency_ = *efficiency;
+  traffic_ = TrafficOf(load, laws);
+  if (efficiency == nullptr) return;
+  efficiency_ = *efficiency;
+  const roofline::ServingEfficiency& e = efficiency_;
+  host_seconds_per_step_ = load.pipeline * e.seconds_per_step;
+  for (const PassLayer& layer : load.layers) {
+    double one = e.seconds_per_layer * (1 + (layer.latent_attention ? e.latent_layer_ratio : 0));
+    if (layer.four_bit_attention) one += e.four_bit_attention_seconds_per_layer;
+    if (layer.has_experts) one += e.seconds_per_expert_layer;
+    if (layer.unpacked_experts) one += e.unpacked_expert_seconds_per_layer;
+    host_seconds_per_step_ += layer.count * one;
+    eager_seconds_per_prompt_ +=
+        layer.count * e.eager_seconds_per_layer * (layer.latent_attention ? kLatentLaunches : 1);
+  }
 }
 
 ReplicaTimer::Pass ReplicaTimer::PassOf(const StepShape& shape) const {
   Pass pass;
   pass.shape = shape;
-  pass.counts = CountPass(load_, laws_, 1, shape);
+  pass.counts = CountPass(load_, traffic_, 1, shape);
   pass.bounds = BoundPass(load_, laws_, rates_, shape, pass.counts);
   return pass;
 }
@@ -177,30 +193,20 @@ PassSeconds ReplicaTimer::Expected(const PassCounts& counts) const {
     if (traffic.count > 0) seconds.network[static_cast<size_t>(axis)] = NetworkOf(axis, traffic, decodes);
   }
   if (decodes) {
-    for (const PassLayer& layer : load_.layers) {
-      double one = e.seconds_per_layer * (1 + (layer.latent_attention ? e.latent_layer_ratio : 0));
-      if (layer.four_bit_attention) one += e.four_bit_attention_seconds_per_layer;
-      if (layer.has_experts) one += e.seconds_per_expert_layer;
-      if (layer.unpacked_experts) one += e.unpacked_expert_seconds_per_layer;
-      seconds.host += layer.count * one;
-    }
-    seconds.host += load_.pipeline * e.seconds_per_step + counts.resident_sequences * e.seconds_per_sequence +
-                    counts.prefill_sequences * e.seconds_per_prompt;
+    seconds.host = host_seconds_per_step_ + counts.resident_sequences * e.seconds_per_sequence +
+                   counts.prefill_sequences * e.seconds_per_prompt;
   } else {
     // Launches of a prompt hide behind its work, where there is enough.
-    double eager = 0;
-    for (const PassLayer& layer : load_.layers) {
-      eager += layer.count * e.eager_seconds_per_layer * (layer.latent_attention ? 2 : 1);
-    }
     const double work = seconds.Total();
-    seconds.host = std::sqrt(work * work + eager * eager) - work + counts.prefill_sequences * e.seconds_per_prompt;
+    seconds.host = std::sqrt(work * work + eager_seconds_per_prompt_ * eager_seconds_per_prompt_) - work +
+                   counts.prefill_sequences * e.seconds_per_prompt;
   }
   return seconds;
 }
 
 double ReplicaTimer::Seconds(const StepShape& shape) const {
   if (roofline_) return Lower(PassOf(shape));
-  return std::max(kLeastSeconds, Expected(CountPass(load_, laws_, efficiency_.expert_choice_ratio, shape)).Total());
+  return std::max(kLeastSeconds, Expected(CountPass(load_, traffic_, efficiency_.expert_choice_ratio, shape)).Total());
 }
 
 void ReplicaTimer::AddParts(const PassCounts& counts, const PassSeconds& seconds, double scale, PassTime& time) const {
@@ -238,7 +244,7 @@ PassTime ReplicaTimer::Decode(int64_t sequences, double context_tokens, int64_t 
   const Pass pass = PassOf(shape);
   const double hbm = rates_.hbm_bytes_per_second;
   PassTime time;
-  const PassCounts expected_counts = CountPass(load_, laws_, efficiency_.expert_choice_ratio, shape);
+  const PassCounts expected_counts = CountPass(load_, traffic_, efficiency_.expert_choice_ratio, shape);
   const PassSeconds seconds = roofline_ ? Ideal(pass) : Expected(expected_counts);
   time.time.roofline_lower_seconds = Lower(pass);
   time.time.roofline_upper_seconds = Upper(pass);
@@ -257,21 +263,57 @@ PassTime ReplicaTimer::Decode(int64_t sequences, double context_tokens, int64_t 
   return time;
 }
 
-PassTime ReplicaTimer::Prefill(int64_t prompts, double tokens, double cached_tokens, double chunk_tokens) const {
-  const double work = std::max(1.0, tokens - cached_tokens);
-  const double all = work * static_cast<double>(prompts);
+// Whole chunks are alike but for the keys that they see: linear, so their mean stands for all; then the rest.
+std::array<ReplicaTimer::Chunks, 2> ReplicaTimer::ChunksOf(int64_t prompts, double tokens, double cached_tokens,
+                                                           double chunk_tokens) const {
+  const double all = std::max(1.0, tokens - cached_tokens) * static_cast<double>(prompts);
   const double chunk = chunk_tokens > 0 ? std::min(chunk_tokens, all) : all;
-  const double chunks = std::ceil(all / chunk);
+  const double whole = std::floor(all / chunk);
+  const double rest = all - whole * chunk;
+  const double own_prior = prompts == 1 ? 1 : 0;  // chunks of several prompts see little of their own past
+  const double prompts_per_chunk = static_cast<double>(prompts) / std::ceil(all / chunk);
+  const auto shape = [&](double size, double prior) {
+    StepShape made;
+    made.prefill_tokens = std::max<int64_t>(1, std::llround(size));
+    made.prefill_sequences = std::max<int64_t>(1, std::llround(prompts_per_chunk));
+    made.prefill_context_tokens = prior;
+    return made;
+  };
+  return {Chunks{rest > 0 ? 1.0 : 0.0, shape(rest, cached_tokens + own_prior * whole * chunk)},
+          Chunks{whole, shape(chunk, cached_tokens + own_prior * (whole - 1) * chunk / 2)}};
+}
+
+// Chunks, and prompts of a batch, follow each other through the stages.
+double ReplicaTimer::PipelineShare(int64_t prompts, const std::array<Chunks, 2>& chunks) const {
+  constexpr double kMicrobatchesPerStage = 4;
+  const double pieces =
+      std::max(chunks[0].count + chunks[1].count,
+               std::min<double>(static_cast<double>(prompts), kMicrobatchesPerStage * load_.pipeline));
+  return (pieces + load_.pipeline - 1) / (pieces * load_.pipeline);
+}
+
+double ReplicaTimer::PrefillSeconds(int64_t prompts, double tokens, double cached_tokens, double chunk_tokens) const {
+  const std::array<Chunks, 2> chunks = ChunksOf(prompts, tokens, cached_tokens, chunk_tokens);
+  double seconds = 0;
+  for (const Chunks& some : chunks) {
+    if (some.count > 0) seconds += some.count * PromptSeconds(some.shape);
+  }
+  return seconds * (load_.pipeline > 1 ? PipelineShare(prompts, chunks) : 1);
+}
+
+double ReplicaTimer::PromptSeconds(const StepShape& shape) const {
+  if (roofline_) return Lower(PassOf(shape));
+  return std::max(kLeastSeconds, Expected(CountPass(load_, traffic_, 1, shape)).Total());
+}
+
+PassTime ReplicaTimer::Prefill(int64_t prompts, double tokens, double cached_tokens, double chunk_tokens) const {
   PassTime time;
   const double hbm = rates_.hbm_bytes_per_second;
-  // Whole chunks are alike but for the keys that they see: linear, so the mean stands for all.
-  const auto add = [&](double count, double size, double prior) {
-    if (count <= 0 || size <= 0) return;
-    StepShape shape;
-    shape.prefill_tokens = std::max<int64_t>(1, std::llround(size));
-    shape.prefill_sequences = std::max<int64_t>(1, std::llround(static_cast<double>(prompts) / chunks));
-    shape.prefill_context_tokens = prior;
-    const Pass pass = PassOf(shape);
+  const std::array<Chunks, 2> chunks = ChunksOf(prompts, tokens, cached_tokens, chunk_tokens);
+  for (const Chunks& some : chunks) {
+    if (some.count <= 0) continue;
+    const double count = some.count;
+    const Pass pass = PassOf(some.shape);
     const PassSeconds seconds = roofline_ ? Ideal(pass) : Expected(pass.counts);
     time.time.roofline_lower_seconds += count * Lower(pass);
     time.time.roofline_upper_seconds += count * Upper(pass);
@@ -283,18 +325,9 @@ PassTime ReplicaTimer::Prefill(int64_t prompts, double tokens, double cached_tok
     time.network_seconds += count * pass.bounds.NetworkSeconds();
     time.bound = Bound(pass);
     AddParts(pass.counts, seconds, count, time);
-  };
-  const double whole = std::floor(all / chunk);
-  const double rest = all - whole * chunk;
-  const double own_prior = prompts == 1 ? 1 : 0;  // chunks of several prompts see little of their own past
-  add(rest > 0 ? 1 : 0, rest, cached_tokens + own_prior * whole * chunk);
-  add(whole, chunk, cached_tokens + own_prior * (whole - 1) * chunk / 2);
-  // Chunks, and prompts of a batch, follow each other through the stages.
-  constexpr double kMicrobatchesPerStage = 4;
-  const double pieces =
-      std::max(chunks, std::min<double>(static_cast<double>(prompts), kMicrobatchesPerStage * load_.pipeline));
-  if (load_.pipeline > 1 && pieces > 1) {
-    const double share = (pieces + load_.pipeline - 1) / (pieces * load_.pipeline);
+  }
+  if (load_.pipeline > 1) {
+    const double share = PipelineShare(prompts, chunks);
     time.time.expected_seconds *= share;
     time.time.roofline_lower_seconds *= share;
     for (PassPart& part : time.parts) part.seconds *= share;

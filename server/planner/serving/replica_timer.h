@@ -42,6 +42,8 @@ class ReplicaTimer : public StepTimer {
   // Prompts of `tokens` each on an idle replica, of which `cached_tokens` need no work, in chunks of `chunk_tokens` (0:
   // whole).
   PassTime Prefill(int64_t prompts, double tokens, double cached_tokens, double chunk_tokens) const;
+  // The expected time alone.
+  double PrefillSeconds(int64_t prompts, double tokens, double cached_tokens, double chunk_tokens) const;
   // Of collectives alone, for the choice between placements.
   double NetworkSeconds(const StepShape& shape) const;
 
@@ -52,6 +54,14 @@ class ReplicaTimer : public StepTimer {
     PassCounts counts;
     PassBounds bounds;
   };
+  // Equal passes that read prompts.
+  struct Chunks {
+    double count = 0;
+    StepShape shape;
+  };
+  std::array<Chunks, 2> ChunksOf(int64_t prompts, double tokens, double cached_tokens, double chunk_tokens) const;
+  double PipelineShare(int64_t prompts, const std::array<Chunks, 2>& chunks) const;
+  double PromptSeconds(const StepShape& shape) const;
   Pass PassOf(const StepShape& shape) const;
   double Lower(const Pass& pass) const;
   double Upper(const Pass& pass) const;
@@ -65,6 +75,9 @@ class ReplicaTimer : public StepTimer {
 
   const ReplicaLoad& load_;
   PlanLaws laws_;
+  TrafficSums traffic_;
+  double host_seconds_per_step_ = 0;     // with decodes: all layers
+  double eager_seconds_per_prompt_ = 0;  // without
   PassRates rates_;
   bool roofline_ = false;
   roofline::ServingEfficiency efficiency_;
