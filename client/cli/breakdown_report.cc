@@ -26,11 +26,24 @@ struct Line {
   double hidden_seconds = 0;
 };
 
+// Work that serving does not tell apart by part of the model.
+std::string ServingPartText(v1::Resource resource) {
+  switch (resource) {
+    case v1::RESOURCE_HBM: return "weights";
+    case v1::RESOURCE_MATRIX_UNIT: return "matmuls with weights";
+    case v1::RESOURCE_HOST: return "launches and host";
+    case v1::RESOURCE_PIPELINE_BUBBLE: return "waiting";
+    default: return "other";
+  }
+}
+
 // What a line is spent on.
 std::string PartText(const v1::BreakdownEntry& entry) {
   const bool part_of_model = entry.component() != v1::COMPONENT_UNSPECIFIED && entry.component() != v1::COMPONENT_OTHER;
   if (part_of_model) return ComponentText(entry.component());
   if (entry.axis() != v1::PARALLELISM_AXIS_UNSPECIFIED) return "communication";
+  const bool serves = entry.phase() == v1::PHASE_PREFILL || entry.phase() == v1::PHASE_DECODE;
+  if (serves) return ServingPartText(entry.resource());
   return absl::StrReplaceAll(ChoiceName(entry.phase()), {{"-", " "}});
 }
 

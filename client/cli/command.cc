@@ -32,8 +32,9 @@ constexpr size_t kHelpColumn = 34;
 constexpr char kProgram[] = "sliceplan";
 
 constexpr char kDescription[] =
-    "How long a transformer takes to train on a TPU or GPU slice, what that costs, whether it fits, and\n"
-    "what holds it back. Answers come from this program itself, or from a server with --server.";
+    "How long a transformer takes to train and how fast it serves on a TPU or GPU slice, what that costs,\n"
+    "whether it fits, and what holds it back. Answers come from this program itself, or from a server with\n"
+    "--server.";
 
 constexpr char kFooter[] =
     R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms.

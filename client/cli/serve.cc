@@ -110,6 +110,8 @@ google::rpc::Status ServeQuestion::Complete(Backend&) {
     decode_->set_role(v1::POOL_ROLE_DECODE);
     AddPool(*decode_, "decode-");
   }
+  // Advice about replicas names a pool though the request has none.
+  if (!prefill_.has_value() && !decode_.has_value()) flags_->Alias("pools[0].replica_count", "--replicas");
   const bool special = only_.has_replica_count() || only_.role() != v1::POOL_ROLE_UNSPECIFIED;
   if (special && request_.pools().empty()) {
     only_.mutable_slice()->Swap(request_.mutable_slice());

@@ -249,7 +249,9 @@ void PrintFrontier(const v1::ServingEstimate& estimate, Report& report) {
   report.Item(PointText(estimate.frontier(0)));
   report.Item(PointText(estimate.frontier(estimate.frontier_size() - 1)));
   if (estimate.has_best_point()) {
-    report.Item(absl::StrCat("@ the most throughput within the targets: ", PointText(estimate.best_point())));
+    const bool has_targets = estimate.throughput().has_goodput_requests_per_second();
+    report.Item(absl::StrCat(has_targets ? "@ the most throughput within the targets: " : "@ the most throughput: ",
+                             PointText(estimate.best_point())));
   }
 }
 

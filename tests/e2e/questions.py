@@ -65,3 +65,7 @@ SERVING_APART = {
     "workload": {"requestsPerSecond": 2, "precision": {"weights": "DATA_TYPE_INT8"}},
     "pools": [{"role": "POOL_ROLE_PREFILL", "slice": {"accelerator": "tpu-v6e", "topology": "2x4"}},
               {"role": "POOL_ROLE_DECODE", "slice": {"accelerator": "tpu-v5e", "topology": "4x4"}, "replicaCount": 2}]}
+SERVING_SEARCH = {
+    "model": {"preset": "llama-3-8b"}, "serving": {"promptTokens": 1000, "outputTokens": 200, "requestsPerSecond": 5},
+    "constraints": {"slo": {"tpot": {"p95Seconds": 0.1}}},
+    "slices": {"slices": [{"accelerator": "tpu-v5e", "topology": "2x4"}, {"accelerator": "h100", "chipCount": 8}]}}

@@ -79,7 +79,8 @@ class Serving(ServerCase):
             self.assertEqual(self.ask(question), self.ask(question))
 
     def test_what_does_not_fit_is_an_outcome(self):
-        estimate = self.ask({**questions.SERVING_BATCH, "slice": {"accelerator": "tpu-v5e", "topology": "2x2"}})
+        estimate = self.ask({**questions.SERVING_BATCH, "slice": {"accelerator": "tpu-v5e", "topology": "2x2"},
+                             "parallelism": {"ici": {"tensor": 4}}})
         self.assertEqual(estimate.outcome, self.outcome("OUT_OF_MEMORY"))
         self.assertEqual(estimate.shortfall.limit, "hbm_bytes")
         self.assertGreater(estimate.shortfall.missing, 0)
@@ -99,3 +100,18 @@ class Serving(ServerCase):
         failure = self.failure({"model": {"preset": "llama-3-8b"},
                                 "pools": [{"role": "POOL_ROLE_PREFILL", "slice": slice_}, {"slice": slice_}]})
         self.assertEqual((failure.code, failure.fields()), (grpc.StatusCode.INVALID_ARGUMENT, ["pools"]))
+
+    def test_proposals(self):
+        request = json_format.ParseDict(questions.SERVING_SEARCH,
+                                        wire.module("sliceplan.v1.sharding_pb2").ProposeShardingRequest())
+        reply = self.client.planner.ProposeSharding(request, timeout=wire.CALL_SECONDS)
+        self.assertGreater(len(reply.proposals), 0)
+        for proposal in reply.proposals:
+            self.assertEqual(proposal.serving.outcome, self.outcome("FEASIBLE"))
+            self.assertLessEqual(proposal.serving.tpot.p95_seconds, 0.1)
+            self.assertEqual([pool.slice for pool in proposal.pools], [pool.slice for pool in proposal.serving.pools])
+        # vLLM cannot run every plan; which ones it cannot, the reply says.
+        texts = [rendering.text for rendering in reply.proposals[0].renderings]
+        unwritten = [warning for warning in reply.warnings if warning.code == "NOT_RENDERED"]
+        self.assertEqual(len(texts) + len(unwritten), 1)
+        self.assertTrue(all("vllm serve" in text for text in texts))

@@ -66,7 +66,8 @@ planner::ServingEstimate Answer() {
   advice.step_time_ratio = 1.1;
   advice.changes = {{"workload.precision.kv_cache", "DATA_TYPE_INT8"}};
   answer.advice = {advice};
-  answer.assumptions = {"pools[0].parallelism: the best of 12 ways", "Weights are read once: per step"};
+  answer.assumptions = {"throughput: in a steady state", "pools[0].parallelism: the best of 12 ways",
+                        "Weights are read once: per step"};
   answer.warnings = {"prompts are long"};
   return answer;
 }
@@ -183,6 +184,9 @@ TEST(ServingEstimateTest, AdviceAndNotesKeepTheirFields) {
   EXPECT_DOUBLE_EQ(reply.advice(0).cost_change_ratio(), 0.62 - 1);
   EXPECT_DOUBLE_EQ(reply.advice(0).expected_seconds(), 0.015 * 1.1);
   EXPECT_FALSE(reply.advice(0).has_memory_change_bytes());
+  const v1::Assumption& of_result = reply.assumptions(reply.assumptions_size() - 3);
+  EXPECT_EQ(of_result.field(), "");
+  EXPECT_EQ(of_result.sentence(), "In a steady state.");
   const v1::Assumption& with_field = reply.assumptions(reply.assumptions_size() - 2);
   EXPECT_EQ(with_field.field(), "pools[0].parallelism");
   EXPECT_EQ(with_field.sentence(), "The best of 12 ways.");

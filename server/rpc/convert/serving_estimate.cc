@@ -107,7 +107,7 @@ void ToProto(const ServingQuestion& question, const planner::ServingEstimate& es
   if (estimate.cost.has_value()) ToProto(*estimate.cost, proto->mutable_cost());
   ToProto(job.cost_split, proto->mutable_cost()->mutable_split());
   SetPools(question, estimate, has_plan, proto);
-  ToProto(question.request->workload(), job.workload, estimate, proto->mutable_workload());
+  ToProto(*question.asked, job.workload, estimate, proto->mutable_workload());
   SetMode(question, proto);
   for (const planner::Advice& advice : estimate.advice) {
     ToProto(advice, estimate.tpot ? estimate.tpot->mean_seconds : estimate.decode.time.expected_seconds,

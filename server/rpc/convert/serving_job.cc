@@ -69,7 +69,7 @@ void ToServingJob(const v1::EstimateServingRequest& request, const catalog::Cata
                   ProfileCache& profiles, const FieldPath& path, ServingQuestion& question,
                   google::protobuf::RepeatedPtrField<v1::PriceUsed>* prices, Violations& violations) {
   planner::ServingJob& job = question.job;
-  question.request = &request;
+  question.asked = &request.workload();
   question.model = ToModel(request.model(), catalog, models, FieldPath(path, "model"), violations);
   if (question.model != nullptr) job.model = {&question.model->architecture, &question.model->operations};
   ReadPools(request, catalog, path, question, violations);

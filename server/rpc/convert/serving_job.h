@@ -24,7 +24,7 @@ struct ServingQuestion {
   ServingQuestion(const ServingQuestion&) = delete;
   ServingQuestion& operator=(const ServingQuestion&) = delete;
 
-  const v1::EstimateServingRequest* request = nullptr;
+  const v1::ServingWorkload* asked = nullptr;  // of the request
   ModelHandle model;
   ModelHandle draft_model;
   // By index of job.pools; nullopt only beside a violation.

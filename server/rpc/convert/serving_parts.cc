@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 #include "server/rpc/convert/assumptions.h"
 #include "server/rpc/convert/parallelism.h"
@@ -27,15 +26,11 @@ void AddParts(const std::vector<planner::PassPart>& parts, v1::Phase phase,
   }
 }
 
-bool IsFieldPath(absl::string_view text) {
-  if (text.empty()) return false;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (!absl::ascii_islower(byte) && !absl::ascii_isdigit(byte) && c != '_' && c != '.' && c != '[' && c != ']') {
-      return false;
-    }
-  }
-  return true;
+// Whether `text` begins with a field of the request: "workload.kv_block_tokens", "pools[0].parallelism".
+bool IsRequestField(absl::string_view text) {
+  const std::string first(text.substr(0, text.find_first_of(".[")));
+  return text.find(' ') == absl::string_view::npos &&
+         v1::EstimateServingRequest::descriptor()->FindFieldByName(first) != nullptr;
 }
 
 }  // namespace
@@ -151,8 +146,10 @@ void ToProto(const std::string& line, v1::Assumption* proto) {
   constexpr absl::string_view kSeparator = ": ";
   absl::string_view sentence = line;
   const size_t end = sentence.find(kSeparator);
-  if (end != absl::string_view::npos && IsFieldPath(sentence.substr(0, end))) {
-    proto->set_field(line.substr(0, end));
+  const absl::string_view subject = sentence.substr(0, end == absl::string_view::npos ? 0 : end);
+  // What the sentence is about need not be a field: "throughput: ...".
+  if (!subject.empty() && subject.find(' ') == absl::string_view::npos) {
+    if (IsRequestField(subject)) proto->set_field(subject.data(), subject.size());
     sentence.remove_prefix(end + kSeparator.size());
   }
   proto->set_sentence(AsSentence(sentence));

@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_SERVER_RPC_HANDLERS_PLANNER_HANDLERS_H_
 #define SLICEPLAN_SERVER_RPC_HANDLERS_PLANNER_HANDLERS_H_
 
+#include "absl/time/time.h"
 #include "proto/sliceplan/v1/serving.pb.h"
 #include "proto/sliceplan/v1/sharding.pb.h"
 #include "proto/sliceplan/v1/training.pb.h"
@@ -30,6 +31,10 @@ class PlannerHandlers {
   Effort EffortOf(const v1::EstimateServingRequest& request) const;
 
  private:
+  // The same for a serving load; `start` is when the call came.
+  Result ProposeServing(const v1::ProposeShardingRequest& request, v1::ProposeShardingResponse* response,
+                        const CallContext& call, absl::Time start);
+
   Engine& engine_;
 };
 

@@ -195,6 +195,10 @@ TEST(ServeFlagsTest, PoolsAreNamedByTheirFlags) {
   EXPECT_EQ(alone.Complete(backend).code(), 0);
   EXPECT_EQ(one.flags().FlagFor("pools[0].slice.topology"), "--slice");
   EXPECT_EQ(one.flags().FlagFor("pools[0].replica_count"), "--replicas");
+  ServeQuestion plain;
+  const ParsedFlags none(&plain, {"--model", "m", "--slice", "h100:8"});
+  EXPECT_EQ(plain.Complete(backend).code(), 0);
+  EXPECT_EQ(none.flags().ChangeAsFlag("pools[0].replica_count", "3"), "--replicas 3");
 }
 
 // ---- The table ----
