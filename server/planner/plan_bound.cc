@@ -97,6 +97,14 @@ absl::StatusOr<CollectiveLaws> OnRings(const Slice& slice, int64_t in_slice, int
   return slice.twisted ? Twisted(slice, in_slice, slices, std::move(best)) : best;
 }
 
+void ForgetShards(PlanLaws& laws) {
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    const bool whole = slot.group == PlanGroup::kTensor || slot.group == PlanGroup::kContext ||
+                       slot.group == PlanGroup::kExpert || slot.group == PlanGroup::kPipeline;
+    if (!whole) laws.*slot.law = CollectiveLaw();
+  }
+}
+
 // Neighbours fill domains before they leave them.
 absl::StatusOr<CollectiveLaws> InDomains(const Slice& slice, int64_t in_slice, int32_t slices) {
   Group group;
@@ -144,9 +152,20 @@ absl::StatusOr<PlanLaws> IdealLaws::Of(const Parallelism& parallelism) {
   return laws;
 }
 
+absl::StatusOr<PlanLaws> IdealLaws::OfShape(const Parallelism& parallelism) {
+  absl::StatusOr<PlanLaws> laws = Of(parallelism);
+  if (laws.ok()) ForgetShards(*laws);
+  return laws;
+}
+
+void IdealLaws::ShapeInSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways) {
+  InSharedDomains(parallelism, ways);
+  for (PlanLaws& laws : ways) ForgetShards(laws);
+}
+
 const absl::StatusOr<CollectiveLaws>& IdealLaws::OfSpreadGroup(int64_t in_domain, int64_t domains, int32_t slices) {
-  const uint64_t key = static_cast<uint64_t>(in_domain) << 44 | static_cast<uint64_t>(domains) << 20 |
-                       static_cast<uint64_t>(slices);
+  const uint64_t key =
+      static_cast<uint64_t>(in_domain) << 44 | static_cast<uint64_t>(domains) << 20 | static_cast<uint64_t>(slices);
   if (const auto found = spread_.find(key); found != spread_.end()) return *found->second;
   Group group;
   group.slice_count = slices;

@@ -45,8 +45,8 @@ class PlanEvaluator {
   // FAILED_PRECONDITION: a network figure that the plan needs is not public. `max_mappings`: placements looked at.
   absl::Status Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings = kMaxMappings);
   // The same among all placements, not only the kMaxMappings that are looked at closely; only plans below the limit are
-  // of interest. True when there is one, and then it is the plan that Evaluate finds when it looks at them all. `ideal`:
-  // laws at least as good as those of every placement.
+  // of interest. True when there is one, and then it is the plan that Evaluate finds when it looks at them all.
+  // `ideal`: laws at least as good as those of every placement.
   absl::StatusOr<bool> EvaluateBelow(double limit_seconds, const Parallelism& parallelism, const PlanLaws& ideal,
                                      EvaluatedPlan& evaluated);
 

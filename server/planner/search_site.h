@@ -14,7 +14,10 @@ namespace sliceplan::planner {
 struct SearchSite {
   // All three must outlive it.
   SearchSite(const ShardingQuestion& question, size_t index, MappingCache& mappings)
-      : index(index), job(JobOf(question, index)), ideal(job.slice, job.allow_idle_chips), evaluator(job, mappings, &loads) {}
+      : index(index),
+        job(JobOf(question, index)),
+        ideal(job.slice, job.allow_idle_chips),
+        evaluator(job, mappings, &loads) {}
   SearchSite(const SearchSite&) = delete;
   SearchSite& operator=(const SearchSite&) = delete;
 

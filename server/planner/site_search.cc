@@ -160,7 +160,7 @@ absl::StatusOr<double> SiteSearch::MicrobatchSeconds(const PlanShape& shape) {
     local.ici[axis] = parallelism.ici[axis];
     local.dcn[axis] = parallelism.dcn[axis];
   }
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(local);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.OfShape(local);
   if (!laws.ok()) return laws.status();
   TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, whole_model_, details_, TimeTerms::kExpected);
   return microbatch_seconds_[key] = details_.stages.front().expected_seconds;
@@ -179,19 +179,20 @@ double SiteSearch::ScheduleSeconds(const ShapeGroup& group, const PlanShape& sha
 
 void SiteSearch::BoundShape(size_t index) {
   const PlanShape& shape = shapes_[index];
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.OfShape(shape.parallelism);
   if (Unknown(laws.status(), groups_[group_of_shape_[index]].split_count)) return;
   const StepPlan plan = FastestPlan(MostSharded(shape));
   SplitStages(*site_.job.model, plan.parallelism, stages_);
-  Push(TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds, Level::kBoundedShape, index);
+  Push(TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds,
+       Level::kBoundedShape, index);
 }
 
 // No split holds less than the one that shards most, so none has more choices that fit.
 void SiteSearch::FitShape(const Node& node) {
   const PlanShape& shape = shapes_[node.index];
   const Parallelism most_sharded = MostSharded(shape);
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
-  site_.ideal.InSharedDomains(shape.parallelism, ways_);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.OfShape(shape.parallelism);
+  site_.ideal.ShapeInSharedDomains(shape.parallelism, ways_);
   if (const std::optional<double> floor = site_.evaluator.FloorSeconds(most_sharded, *laws, ways_)) {
     Push(std::max(*floor, node.bound_seconds), Level::kFittedShape, node.index);
     return;
@@ -208,8 +209,8 @@ void SiteSearch::OpenShape(const Node& node) {
     const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split);
     if (Unknown(laws.status(), 1)) continue;
     const StepPlan plan = FastestPlan(split);
-    const double bound = std::max(
-        node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
+    const double bound =
+        std::max(node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
     splits_.push_back({std::move(split), bound});
     Push(bound, Level::kSplit, splits_.size() - 1);
   }

@@ -38,7 +38,8 @@ struct SearchProgress {
 };
 
 // Bounds groups of shapes cheaply, then shapes, shapes with the recompute that their memory asks for, and so their
-// splits, each only while its bound is the least of all that is left; evaluates what is left then. All arguments outlive it.
+// splits, each only while its bound is the least of all that is left; evaluates what is left then. All arguments
+// outlive it.
 class SiteSearch {
  public:
   SiteSearch(SearchSite& site, const ModelDivisors& divisors, const PlanLimits& limits, SearchRecord& record,
@@ -102,7 +103,7 @@ class SiteSearch {
   std::vector<Node> heap_;
   int64_t pushed_count_ = 0;
   absl::flat_hash_map<std::array<int64_t, 4>, double> microbatch_seconds_;  // by local shape
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;   // by shards
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;  // by shards
   std::vector<PlanLaws> ways_;
   StageSplit stages_;
   StageSplit whole_model_;

@@ -2,13 +2,17 @@
 // starts with an empty cache of placements (cold) or finds what the one before left (warm). Counters are of one search.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/catalog/catalog_store.h"
 #include "server/catalog/efficiency.h"
 #include "server/catalog/slice_resolver.h"
@@ -100,6 +104,39 @@ class Questions {
   std::vector<std::unique_ptr<roofline::EfficiencyProfile>> profiles_;
 };
 
+// Watches how long a search computes without asking whether to go on.
+class Pauses {
+ public:
+  planner::SearchSignal Ask() {
+    const std::clock_t now = std::clock();
+    longest_ = std::max(longest_, now - last_);
+    last_ = now;
+    return planner::SearchSignal::kGoOn;
+  }
+  double LongestMilliseconds() const { return 1e3 * static_cast<double>(longest_) / CLOCKS_PER_SEC; }
+
+ private:
+  std::clock_t last_ = std::clock();
+  std::clock_t longest_ = 0;
+};
+
+// What a caller waits who gives so long.
+void Deadline(benchmark::State& state, const planner::ShardingQuestion& question, absl::Duration time) {
+  planner::ShardingAnswer answer;
+  double longest = 0;
+  for (auto _ : state) {
+    planner::MappingCache mappings;
+    const absl::Time start = absl::Now();
+    answer = planner::ProposeSharding(question, mappings, [end = start + time] {
+      return absl::Now() < end ? planner::SearchSignal::kGoOn : planner::SearchSignal::kAnswerNow;
+    });
+    longest = std::max(longest, absl::ToDoubleMilliseconds(absl::Now() - start));
+  }
+  state.counters["longest_ms"] = longest;
+  state.counters["gap"] = answer.optimality_gap_ratio;
+  state.counters["proposals"] = static_cast<double>(answer.proposals.size());
+}
+
 void Search(benchmark::State& state, const planner::ShardingQuestion& question, bool warm) {
   auto mappings = std::make_unique<planner::MappingCache>();
   planner::ShardingAnswer answer;
@@ -113,6 +150,9 @@ void Search(benchmark::State& state, const planner::ShardingQuestion& question, 
     answer = planner::ProposeSharding(question, *mappings, nullptr);
   }
   Require(answer.violations.empty(), "violations");
+  Pauses pauses;
+  planner::ProposeSharding(question, *mappings, [&pauses] { return pauses.Ask(); });
+  state.counters["pause_ms"] = pauses.LongestMilliseconds();
   if (!answer.proposals.empty()) {
     const planner::Proposal& best = answer.proposals.front();
     state.SetLabel(absl::StrCat(question.candidates[best.candidate].slice.topology, " fsdp ",
@@ -168,6 +208,14 @@ void Register() {
       question.constraints.allow_idle_chips = one.idle;
       questions.AddSlice(question, one.accelerator, one.topology, one.slice_count);
       add(one.name, std::move(question));
+    }
+    if (!warm) {
+      for (const auto& asked : kept) {
+        benchmark::RegisterBenchmark(
+            absl::StrCat(kCases[&asked - kept.data()].name, "/10ms").c_str(),
+            [question = asked.get()](benchmark::State& state) { Deadline(state, *question, absl::Milliseconds(10)); })
+            ->Unit(benchmark::kMillisecond);
+      }
     }
     planner::ShardingQuestion any = questions.For("llama-3-8b", 8192, 512);
     questions.AddAll(any, {"tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-7x"}, 512);
