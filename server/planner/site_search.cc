@@ -9,6 +9,8 @@ namespace sliceplan::planner {
 namespace {
 
 constexpr size_t kGroupsPerPoll = 64;
+// A dive may end at a plan that does not fit or has no placement.
+constexpr int kMostDives = 8;
 
 Parallelism MostSharded(const PlanShape& shape) {
   Parallelism plan = shape.parallelism;
@@ -47,6 +49,8 @@ void SiteSearch::Run() {
 
 void SiteSearch::SearchPlans() {
   ListGroups();
+  const int64_t evaluated = progress_.evaluated_count;
+  for (int dive = 0; dive < kMostDives && progress_.evaluated_count == evaluated; ++dive) Dive();
   while (!heap_.empty()) {
     const Node node = heap_.front();
     if (!record_.Wants(site_.index, node.bound_seconds)) {
@@ -61,15 +65,37 @@ void SiteSearch::SearchPlans() {
     std::pop_heap(heap_.begin(), heap_.end());
     heap_.pop_back();
     Open(node);
+    for (const Node& child : opened_) Take(child);
+  }
+}
+
+void SiteSearch::Dive() {
+  if (heap_.empty()) return;
+  std::pop_heap(heap_.begin(), heap_.end());
+  Node node = heap_.back();
+  heap_.pop_back();
+  while (true) {
+    if (!record_.Wants(site_.index, node.bound_seconds) || !progress_.Poll()) return Take(node);
+    Open(node);
+    if (opened_.empty()) return;
+    const auto best = std::max_element(opened_.begin(), opened_.end());
+    node = *best;
+    opened_.erase(best);
+    for (const Node& child : opened_) Take(child);
   }
 }
 
 void SiteSearch::Push(double bound_seconds, Level level, size_t index) {
-  heap_.push_back({bound_seconds, level, index, pushed_count_++});
+  opened_.push_back({bound_seconds, level, index, pushed_count_++});
+}
+
+void SiteSearch::Take(const Node& node) {
+  heap_.push_back(node);
   std::push_heap(heap_.begin(), heap_.end());
 }
 
 void SiteSearch::Open(const Node& node) {
+  opened_.clear();
   switch (node.level) {
     case Level::kGroup: {
       const ShapeGroup& group = groups_[node.index];
@@ -123,7 +149,7 @@ void SiteSearch::ListGroups() {
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (g % kGroupsPerPoll == 0 && !progress_.Poll()) {
       record_.AddUnseen(site_.index, FloorSeconds(site_.job));
-      heap_.clear();
+      opened_.clear();
       return;
     }
     ShapeGroup& group = groups_[g];
@@ -142,6 +168,8 @@ void SiteSearch::ListGroups() {
     }
     Push(least, Level::kGroup, g);
   }
+  heap_ = std::move(opened_);
+  std::make_heap(heap_.begin(), heap_.end());
 }
 
 // The layers of all stages in a row take no longer than in their stages: traffic hides best behind all compute. Nothing

@@ -75,6 +75,9 @@ class SiteSearch {
   };
 
   void SearchPlans();
+  // Follows the best of the best down to one evaluated plan, so that a search cut short has something to say.
+  void Dive();
+  void Take(const Node& node);
   void ListGroups();
   absl::StatusOr<double> MicrobatchSeconds(const PlanShape& shape);
   // No less than the bubble of the schedule and an even share of every layer.
@@ -101,6 +104,7 @@ class SiteSearch {
   std::vector<ShapeGroup> groups_;
   std::vector<Split> splits_;
   std::vector<Node> heap_;
+  std::vector<Node> opened_;  // out of the node looked at
   int64_t pushed_count_ = 0;
   absl::flat_hash_map<std::array<int64_t, 4>, double> microbatch_seconds_;  // by local shape
   absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;  // by shards
