@@ -490,6 +490,25 @@ TEST_F(OneSliceTest, StopsWhenTheCallerLeaves) {
   EXPECT_THAT(answer.proposals, IsEmpty());
 }
 
+// At most one plan is evaluated between two questions whether to go on.
+TEST_F(OneSliceTest, AsksBetweenAnyTwoPiecesOfWork) {
+  int64_t evaluated = 0;
+  int polls = 0;
+  for (int most = 1;; ++most) {
+    int calls = 0;
+    const ShardingAnswer cut = ProposeSharding(
+        question_, mappings_, [&] { return ++calls >= most ? SearchSignal::kAnswerNow : SearchSignal::kGoOn; });
+    if (calls < most) break;
+    EXPECT_EQ(calls, most) << "work after the call to stop";
+    EXPECT_LE(cut.evaluated_count, evaluated + 1);
+    EXPECT_GE(cut.evaluated_count, evaluated);
+    evaluated = cut.evaluated_count;
+    polls = most;
+  }
+  EXPECT_GT(polls, 50);
+  EXPECT_EQ(evaluated, Ask().evaluated_count);
+}
+
 TEST_F(OneSliceTest, TheBooksOptimaStandBesideTheFirst) {
   const ShardingAnswer answer = Ask();
   ASSERT_FALSE(answer.closed_forms.empty());
