@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,6 +58,12 @@ class Questions {
     const catalog::SliceResolution resolution = catalog::ResolveSlice(*snapshot_, query);
     Require(resolution.resolved.has_value(), absl::StrCat("no slice ", accelerator, " ", topology));
     Add(question, resolution.resolved->slice);
+  }
+
+  std::vector<std::string> Accelerators() const {
+    std::vector<std::string> ids;
+    for (const catalog::Accelerator& accelerator : snapshot_->accelerators()) ids.push_back(accelerator.record.id());
+    return ids;
   }
 
   // Every slice of these accelerators that is sold and has at most so many chips.
@@ -220,6 +227,9 @@ void Register() {
     planner::ShardingQuestion any = questions.For("llama-3-8b", 8192, 512);
     questions.AddAll(any, {"tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-7x"}, 512);
     add("8B/any-of-four-TPUs", std::move(any));
+    planner::ShardingQuestion all = questions.For("llama-3-70b", 4096, 1024);
+    questions.AddAll(all, questions.Accelerators(), std::numeric_limits<int64_t>::max());
+    add("70B/whole-catalog", std::move(all));
   }
 }
 
