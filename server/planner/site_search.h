@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/planner/fit_crew.h"
 #include "server/planner/plan_space.h"
 #include "server/planner/search_record.h"
 #include "server/planner/search_site.h"
@@ -43,7 +44,7 @@ struct SearchProgress {
 class SiteSearch {
  public:
   SiteSearch(SearchSite& site, const ModelDivisors& divisors, const PlanLimits& limits, SearchRecord& record,
-             SearchProgress& progress);
+             SearchProgress& progress, FitCrew& crew);
 
   void Run();
 
@@ -85,9 +86,10 @@ class SiteSearch {
   void Push(double bound_seconds, Level level, size_t index);
   void Open(const Node& node);
   void BoundShape(size_t index);
-  void FitShape(const Node& node);
+  void FitNode(const Node& node);
+  FitQuestion FitQuestionOf(const Node& node) const;
+  Fit FitFor(const Node& node);
   void OpenShape(const Node& node);
-  void FitSplit(size_t index);
   void Evaluate(const Node& node);
   int64_t PlansOf(const Node& node) const;
 
@@ -99,6 +101,7 @@ class SiteSearch {
   const PlanLimits& limits_;
   SearchRecord& record_;
   SearchProgress& progress_;
+  FitCrew& crew_;
   std::vector<PlanShape> shapes_;
   std::vector<size_t> group_of_shape_;
   std::vector<ShapeGroup> groups_;

@@ -201,12 +201,14 @@ constexpr Case kCases[] = {
 void Register() {
   static Questions questions;
   static std::vector<std::unique_ptr<planner::ShardingQuestion>> kept;
-  for (bool warm : {false, true}) {
+  for (const char* kind : {"cold", "two-threads", "warm"}) {
+    const bool cold = kind == std::string("cold");
+    const bool warm = kind == std::string("warm");
     const auto add = [&](const std::string& name, planner::ShardingQuestion question) {
+      question.thread_count = kind == std::string("two-threads") ? 2 : 1;
       kept.push_back(std::make_unique<planner::ShardingQuestion>(std::move(question)));
       const planner::ShardingQuestion* const asked = kept.back().get();
-      benchmark::RegisterBenchmark(absl::StrCat(name, warm ? "/warm" : "/cold").c_str(), [asked, warm](
-                                                                                             benchmark::State& state) {
+      benchmark::RegisterBenchmark(absl::StrCat(name, "/", kind).c_str(), [asked, warm](benchmark::State& state) {
         Search(state, *asked, warm);
       })->Unit(benchmark::kMillisecond);
     };
@@ -216,7 +218,7 @@ void Register() {
       questions.AddSlice(question, one.accelerator, one.topology, one.slice_count);
       add(one.name, std::move(question));
     }
-    if (!warm) {
+    if (cold) {
       for (const auto& asked : kept) {
         benchmark::RegisterBenchmark(
             absl::StrCat(kCases[&asked - kept.data()].name, "/10ms").c_str(),

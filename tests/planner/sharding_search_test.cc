@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/planner/legality.h"
@@ -230,6 +231,45 @@ TEST(ShardingSearchTest, FindsWhatBruteForceFinds) {
   // The instances are neither all hopeless nor all trivial.
   EXPECT_GT(with_proposals, kInstances / 2);
   EXPECT_GT(pruned_something, kInstances / 2);
+}
+
+std::string Described(const ShardingAnswer& answer) {
+  std::string text = absl::StrCat(answer.considered_count, " ", answer.evaluated_count, " ", answer.exhaustive, " ",
+                                  answer.optimality_gap_ratio);
+  for (int64_t count : answer.pruned) absl::StrAppend(&text, " ", count);
+  const auto add = [&text](size_t candidate, const Parallelism& plan, double seconds) {
+    absl::StrAppend(&text, "\n", candidate, " ", absl::StrFormat("%.17g", seconds));
+    for (const AxisDegrees* degrees : {&plan.ici, &plan.dcn}) {
+      for (int32_t degree : degrees->degree) absl::StrAppend(&text, " ", degree);
+    }
+    absl::StrAppend(&text, " x", plan.microbatch_count, " v", plan.virtual_stage_count);
+    for (const AxisAssignment& piece : plan.mapping) {
+      absl::StrAppend(&text, " ", piece.physical_axis, "/", piece.factor, "/", piece.stride);
+    }
+  };
+  for (const Proposal& proposal : answer.proposals) {
+    add(proposal.candidate, proposal.estimate.parallelism, proposal.estimate.step_time.expected_seconds);
+  }
+  for (const PlanSummary& plan : answer.frontier) add(plan.candidate, plan.parallelism, plan.expected_seconds);
+  for (const NearMiss& miss : answer.near_misses) {
+    add(miss.plan.candidate, miss.plan.parallelism, miss.shortfall_amount);
+  }
+  return text;
+}
+
+TEST(ShardingSearchTest, ThreadsChangeNothing) {
+  for (int seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(4000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    MappingCache mappings;
+    const std::string alone = Described(ProposeSharding(instance.question, mappings, nullptr));
+    for (int threads : {2, 4}) {
+      instance.question.thread_count = threads;
+      EXPECT_EQ(Described(ProposeSharding(instance.question, mappings, nullptr)), alone) << threads << " threads";
+    }
+  }
 }
 
 // A little recompute may pay because the expected time lets it hide two kinds of traffic at once (docs/training.md).
