@@ -186,6 +186,7 @@ struct Case {
   const char* topology;
   int32_t slice_count;
   bool idle;
+  bool megatron = false;  // data, tensor and pipeline only, as Calculon searches
 };
 
 constexpr Case kCases[] = {
@@ -196,6 +197,7 @@ constexpr Case kCases[] = {
     {"deepseek-v3/v5p-8x16x16", "deepseek-v3", 4096, 3840, "tpu-v5p", "8x16x16", 1, false},
     {"deepseek-v3/h100-512", "deepseek-v3", 4096, 4096, "h100", "512", 1, false},
     {"gpt-3/a100-512", "gpt-3-175b", 2048, 1536, "a100-80gb", "512", 1, false},
+    {"gpt-3/a100-512-calculon", "gpt-3-175b", 2048, 512, "a100-80gb", "512", 1, false, true},
 };
 
 void Register() {
@@ -215,6 +217,12 @@ void Register() {
     for (const Case& one : kCases) {
       planner::ShardingQuestion question = questions.For(one.preset, one.sequence_length, one.batch);
       question.constraints.allow_idle_chips = one.idle;
+      if (one.megatron) {
+        for (planner::LogicalAxis axis :
+             {planner::LogicalAxis::kFsdp, planner::LogicalAxis::kContext, planner::LogicalAxis::kExpert}) {
+          question.constraints.forbidden[static_cast<size_t>(axis)] = true;
+        }
+      }
       questions.AddSlice(question, one.accelerator, one.topology, one.slice_count);
       add(one.name, std::move(question));
     }
