@@ -105,10 +105,11 @@ const std::vector<PlacementSearch::OrderedSpans>& PlacementSearch::OrdersOn(
   return *kept;
 }
 
-absl::Status PlacementSearch::SetLaw(const PlanLawSlot& slot, size_t axis_count, const Spans& spans,
-                                     PlanLaws& laws) const {
+absl::Status PlacementSearch::SetLaw(const PlanLawSlot& slot, size_t axis_count, const Spans& spans, PlanLaws& laws) {
   const size_t g = static_cast<size_t>(slot.group);
-  AxisSpans joined;
+  AxisSpans& joined = joined_;
+  joined.count = 0;
+  joined.members = 1;
   for (size_t i = 0; i < axis_count; ++i) {
     const AxisSpan& span = (*spans[i])[g];
     if (span.members <= 1) continue;
@@ -120,7 +121,7 @@ absl::Status PlacementSearch::SetLaw(const PlanLawSlot& slot, size_t axis_count,
   return roofline::LawOfSpans(slot.kind, slice_, joined, group_slices_[g], {}, laws.*slot.law);
 }
 
-absl::Status PlacementSearch::LawsFrom(const Block& block, const Spans& spans, PlanLaws& laws) const {
+absl::Status PlacementSearch::LawsFrom(const Block& block, const Spans& spans, PlanLaws& laws) {
   laws = PlanLaws();
   for (const PlanLawSlot& slot : kPlanLawSlots) {
     // What one group gathers and scatters crosses the same links.

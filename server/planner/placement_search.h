@@ -64,8 +64,8 @@ class PlacementSearch {
                                  const std::array<int32_t, kLogicalAxisCount>& factors);
   const std::vector<OrderedSpans>& OrdersOn(const hardware::TorusAxis& axis,
                                             const std::array<int32_t, kLogicalAxisCount>& factors);
-  absl::Status LawsFrom(const Block& block, const Spans& spans, PlanLaws& laws) const;
-  absl::Status SetLaw(const PlanLawSlot& slot, size_t axis_count, const Spans& spans, PlanLaws& laws) const;
+  absl::Status LawsFrom(const Block& block, const Spans& spans, PlanLaws& laws);
+  absl::Status SetLaw(const PlanLawSlot& slot, size_t axis_count, const Spans& spans, PlanLaws& laws);
   // An order of one axis, with the floor when the axes not chosen yet have their groups innermost.
   using Choice = std::pair<double, size_t>;
   using Choices = absl::InlinedVector<Choice, 24>;
@@ -98,7 +98,8 @@ class PlacementSearch {
   std::array<size_t, roofline::kMaxTorusAxes> chosen_ = {};   // by axis
   Spans innermost_spans_ = {};
   Spans spans_ = {};
-  PlanLaws laws_;  // of spans_
+  PlanLaws laws_;               // of spans_
+  roofline::AxisSpans joined_;  // of one group
   double limit_ = 0;
   bool found_ = false;
   PlanLaws best_laws_;

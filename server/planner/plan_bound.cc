@@ -97,6 +97,14 @@ absl::StatusOr<CollectiveLaws> OnRings(const Slice& slice, int64_t in_slice, int
   return slice.twisted ? Twisted(slice, in_slice, slices, std::move(best)) : best;
 }
 
+void ForgetShards(PlanLaws& laws) {
+  for (const PlanLawSlot& slot : kPlanLawSlots) {
+    const bool whole = slot.group == PlanGroup::kTensor || slot.group == PlanGroup::kContext ||
+                       slot.group == PlanGroup::kExpert || slot.group == PlanGroup::kPipeline;
+    if (!whole) laws.*slot.law = CollectiveLaw();
+  }
+}
+
 // Neighbours fill domains before they leave them.
 absl::StatusOr<CollectiveLaws> InDomains(const Slice& slice, int64_t in_slice, int32_t slices) {
   Group group;
@@ -142,6 +150,17 @@ absl::StatusOr<PlanLaws> IdealLaws::Of(const Parallelism& parallelism) {
     if (group != nullptr) laws.*slot.law = (*group)[static_cast<size_t>(slot.kind)];
   }
   return laws;
+}
+
+absl::StatusOr<PlanLaws> IdealLaws::OfShape(const Parallelism& parallelism) {
+  absl::StatusOr<PlanLaws> laws = Of(parallelism);
+  if (laws.ok()) ForgetShards(*laws);
+  return laws;
+}
+
+void IdealLaws::ShapeInSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways) {
+  InSharedDomains(parallelism, ways);
+  for (PlanLaws& laws : ways) ForgetShards(laws);
 }
 
 const absl::StatusOr<CollectiveLaws>& IdealLaws::OfSpreadGroup(int64_t in_domain, int64_t domains, int32_t slices) {

@@ -27,10 +27,15 @@ class IdealLaws {
   // domains (switched); no two groups share links. FAILED_PRECONDITION names a network figure that is missing.
   absl::StatusOr<PlanLaws> Of(const Parallelism& parallelism);
 
+  // The same for a plan whose data and FSDP degrees are not chosen yet: nothing for weights and their gradients, whose
+  // larger groups may have more links than smaller ones.
+  absl::StatusOr<PlanLaws> OfShape(const Parallelism& parallelism);
+
   // Behind switches groups compete for the places in a domain. Fills `ways` with the laws of every way to share them
-  // out: each placement of the plan has one of them, whatever data and FSDP degrees of 1 become. Empty on a torus,
-  // where degrees or domains are no powers of two, and where chips may idle: then nothing more is known.
+  // out: each placement of the plan has one of them. Empty on a torus, where degrees or domains are no powers of two,
+  // and where chips may idle: then nothing more is known.
   void InSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways);
+  void ShapeInSharedDomains(const Parallelism& parallelism, std::vector<PlanLaws>& ways);
 
  private:
   using AxisMembers = std::array<int64_t, kLogicalAxisCount>;

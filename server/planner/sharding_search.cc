@@ -36,7 +36,8 @@ class Search {
                 question.constraints.allow_idle_chips, question.constraints.allow_padding},
         divisors_(DivisorsOf(*question.model)),
         record_(question),
-        progress_(signal) {}
+        progress_(signal),
+        crew_(question, mappings, question.thread_count - 1) {}
 
   ShardingAnswer Run() {
     OpenSites();
@@ -52,7 +53,7 @@ class Search {
         Prune(PruneReason::kComputeFloor, 1);
         continue;
       }
-      SiteSearch(*site, divisors_, limits_, record_, progress_).Run();
+      SiteSearch(*site, divisors_, limits_, record_, progress_, crew_).Run();
       if (progress_.cancelled) {
         answer_.cancelled = true;
         return std::move(answer_);
@@ -182,6 +183,7 @@ class Search {
   const ModelDivisors divisors_;
   SearchRecord record_;
   SearchProgress progress_;
+  FitCrew crew_;
   std::vector<std::unique_ptr<SearchSite>> sites_;
   std::vector<double> floors_;  // by candidate
   ShardingAnswer answer_;

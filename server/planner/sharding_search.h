@@ -57,6 +57,8 @@ struct ShardingQuestion {
   size_t proposal_count = 5;
   // Near misses with what would make them fit; otherwise only plans and amounts.
   bool explain_near_misses = true;
+  // The caller's and helpers. Answers and counts are the same for every number, as long as time does not run out.
+  int thread_count = 1;
 };
 
 // The job of one candidate, its plan left open.

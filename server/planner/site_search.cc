@@ -9,6 +9,10 @@ namespace sliceplan::planner {
 namespace {
 
 constexpr size_t kGroupsPerPoll = 64;
+// Nodes at the front of the heap that helpers are told of.
+constexpr size_t kLookAhead = 15;
+// A dive may end at a plan that does not fit or has no placement.
+constexpr int kMostDives = 8;
 
 Parallelism MostSharded(const PlanShape& shape) {
   Parallelism plan = shape.parallelism;
@@ -35,18 +39,21 @@ bool SearchProgress::Poll() {
 }
 
 SiteSearch::SiteSearch(SearchSite& site, const ModelDivisors& divisors, const PlanLimits& limits, SearchRecord& record,
-                       SearchProgress& progress)
-    : site_(site), divisors_(divisors), limits_(limits), record_(record), progress_(progress) {
+                       SearchProgress& progress, FitCrew& crew)
+    : site_(site), divisors_(divisors), limits_(limits), record_(record), progress_(progress), crew_(crew) {
   SplitStages(*site.job.model, Parallelism(), whole_model_);
 }
 
 void SiteSearch::Run() {
+  if (!crew_.empty()) crew_.MoveTo(site_.index);
   SearchPlans();
   site_.loads.Clear();
 }
 
 void SiteSearch::SearchPlans() {
   ListGroups();
+  const int64_t evaluated = progress_.evaluated_count;
+  for (int dive = 0; dive < kMostDives && progress_.evaluated_count == evaluated; ++dive) Dive();
   while (!heap_.empty()) {
     const Node node = heap_.front();
     if (!record_.Wants(site_.index, node.bound_seconds)) {
@@ -61,15 +68,37 @@ void SiteSearch::SearchPlans() {
     std::pop_heap(heap_.begin(), heap_.end());
     heap_.pop_back();
     Open(node);
+    for (const Node& child : opened_) Take(child);
+  }
+}
+
+void SiteSearch::Dive() {
+  if (heap_.empty()) return;
+  std::pop_heap(heap_.begin(), heap_.end());
+  Node node = heap_.back();
+  heap_.pop_back();
+  while (true) {
+    if (!record_.Wants(site_.index, node.bound_seconds) || !progress_.Poll()) return Take(node);
+    Open(node);
+    if (opened_.empty()) return;
+    const auto best = std::max_element(opened_.begin(), opened_.end());
+    node = *best;
+    opened_.erase(best);
+    for (const Node& child : opened_) Take(child);
   }
 }
 
 void SiteSearch::Push(double bound_seconds, Level level, size_t index) {
-  heap_.push_back({bound_seconds, level, index, pushed_count_++});
+  opened_.push_back({bound_seconds, level, index, pushed_count_++});
+}
+
+void SiteSearch::Take(const Node& node) {
+  heap_.push_back(node);
   std::push_heap(heap_.begin(), heap_.end());
 }
 
 void SiteSearch::Open(const Node& node) {
+  opened_.clear();
   switch (node.level) {
     case Level::kGroup: {
       const ShapeGroup& group = groups_[node.index];
@@ -80,9 +109,9 @@ void SiteSearch::Open(const Node& node) {
       return;
     }
     case Level::kShape: return BoundShape(node.index);
-    case Level::kBoundedShape: return FitShape(node);
+    case Level::kBoundedShape:
+    case Level::kSplit: return FitNode(node);
     case Level::kFittedShape: return OpenShape(node);
-    case Level::kSplit: return FitSplit(node.index);
     case Level::kFittedSplit: return Evaluate(node);
   }
 }
@@ -123,7 +152,7 @@ void SiteSearch::ListGroups() {
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (g % kGroupsPerPoll == 0 && !progress_.Poll()) {
       record_.AddUnseen(site_.index, FloorSeconds(site_.job));
-      heap_.clear();
+      opened_.clear();
       return;
     }
     ShapeGroup& group = groups_[g];
@@ -142,6 +171,8 @@ void SiteSearch::ListGroups() {
     }
     Push(least, Level::kGroup, g);
   }
+  heap_ = std::move(opened_);
+  std::make_heap(heap_.begin(), heap_.end());
 }
 
 // The layers of all stages in a row take no longer than in their stages: traffic hides best behind all compute. Nothing
@@ -160,7 +191,7 @@ absl::StatusOr<double> SiteSearch::MicrobatchSeconds(const PlanShape& shape) {
     local.ici[axis] = parallelism.ici[axis];
     local.dcn[axis] = parallelism.dcn[axis];
   }
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(local);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.OfShape(local);
   if (!laws.ok()) return laws.status();
   TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, whole_model_, details_, TimeTerms::kExpected);
   return microbatch_seconds_[key] = details_.stages.front().expected_seconds;
@@ -179,7 +210,7 @@ double SiteSearch::ScheduleSeconds(const ShapeGroup& group, const PlanShape& sha
 
 void SiteSearch::BoundShape(size_t index) {
   const PlanShape& shape = shapes_[index];
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
+  const absl::StatusOr<PlanLaws> laws = site_.ideal.OfShape(shape.parallelism);
   if (Unknown(laws.status(), groups_[group_of_shape_[index]].split_count)) return;
   const StepPlan plan = FastestPlan(MostSharded(shape));
   SplitStages(*site_.job.model, plan.parallelism, stages_);
@@ -187,18 +218,34 @@ void SiteSearch::BoundShape(size_t index) {
        Level::kBoundedShape, index);
 }
 
-// No split holds less than the one that shards most, so none has more choices that fit.
-void SiteSearch::FitShape(const Node& node) {
-  const PlanShape& shape = shapes_[node.index];
-  const Parallelism most_sharded = MostSharded(shape);
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(shape.parallelism);
-  site_.ideal.InSharedDomains(shape.parallelism, ways_);
-  if (const std::optional<double> floor = site_.evaluator.FloorSeconds(most_sharded, *laws, ways_)) {
-    Push(std::max(*floor, node.bound_seconds), Level::kFittedShape, node.index);
+FitQuestion SiteSearch::FitQuestionOf(const Node& node) const {
+  if (node.level == Level::kSplit) return {splits_[node.index].plan, std::nullopt};
+  // No split holds less than the one that shards most, so none has more choices that fit.
+  return {MostSharded(shapes_[node.index]), shapes_[node.index].parallelism};
+}
+
+Fit SiteSearch::FitFor(const Node& node) {
+  if (!crew_.empty()) {
+    // The least of what is left lies near the front.
+    for (size_t i = 0; i < std::min(kLookAhead, heap_.size()); ++i) {
+      const Level level = heap_[i].level;
+      if (level != Level::kBoundedShape && level != Level::kSplit) continue;
+      if (!crew_.IsKnown(heap_[i].order)) crew_.Suggest(heap_[i].order, FitQuestionOf(heap_[i]));
+    }
+    if (std::optional<Fit> fit = crew_.Take(node.order)) return *std::move(fit);
+  }
+  return FitOf(site_, FitQuestionOf(node), ways_);
+}
+
+void SiteSearch::FitNode(const Node& node) {
+  const Fit fit = FitFor(node);
+  if (fit.floor_seconds) {
+    const Level fitted = node.level == Level::kSplit ? Level::kFittedSplit : Level::kFittedShape;
+    Push(std::max(*fit.floor_seconds, node.bound_seconds), fitted, node.index);
     return;
   }
-  progress_.Prune(PruneReason::kOutOfMemory, groups_[group_of_shape_[node.index]].split_count);
-  record_.AddTooLarge(site_.index, most_sharded, site_.evaluator.LeastMemory(most_sharded));
+  progress_.Prune(PruneReason::kOutOfMemory, PlansOf(node));
+  record_.AddTooLarge(site_.index, FitQuestionOf(node).plan, *fit.least);
 }
 
 void SiteSearch::OpenShape(const Node& node) {
@@ -214,19 +261,6 @@ void SiteSearch::OpenShape(const Node& node) {
     splits_.push_back({std::move(split), bound});
     Push(bound, Level::kSplit, splits_.size() - 1);
   }
-}
-
-void SiteSearch::FitSplit(size_t index) {
-  const Split& split = splits_[index];
-  const absl::StatusOr<PlanLaws> laws = site_.ideal.Of(split.plan);
-  site_.ideal.InSharedDomains(split.plan, ways_);
-  const std::optional<double> floor = site_.evaluator.FloorSeconds(split.plan, *laws, ways_);
-  if (floor) {
-    Push(std::max(*floor, split.bound_seconds), Level::kFittedSplit, index);
-    return;
-  }
-  progress_.Prune(PruneReason::kOutOfMemory, 1);
-  record_.AddTooLarge(site_.index, split.plan, site_.evaluator.LeastMemory(split.plan));
 }
 
 void SiteSearch::Evaluate(const Node& node) {

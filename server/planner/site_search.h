@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/planner/fit_crew.h"
 #include "server/planner/plan_space.h"
 #include "server/planner/search_record.h"
 #include "server/planner/search_site.h"
@@ -43,7 +44,7 @@ struct SearchProgress {
 class SiteSearch {
  public:
   SiteSearch(SearchSite& site, const ModelDivisors& divisors, const PlanLimits& limits, SearchRecord& record,
-             SearchProgress& progress);
+             SearchProgress& progress, FitCrew& crew);
 
   void Run();
 
@@ -75,6 +76,9 @@ class SiteSearch {
   };
 
   void SearchPlans();
+  // Follows the best of the best down to one evaluated plan, so that a search cut short has something to say.
+  void Dive();
+  void Take(const Node& node);
   void ListGroups();
   absl::StatusOr<double> MicrobatchSeconds(const PlanShape& shape);
   // No less than the bubble of the schedule and an even share of every layer.
@@ -82,9 +86,10 @@ class SiteSearch {
   void Push(double bound_seconds, Level level, size_t index);
   void Open(const Node& node);
   void BoundShape(size_t index);
-  void FitShape(const Node& node);
+  void FitNode(const Node& node);
+  FitQuestion FitQuestionOf(const Node& node) const;
+  Fit FitFor(const Node& node);
   void OpenShape(const Node& node);
-  void FitSplit(size_t index);
   void Evaluate(const Node& node);
   int64_t PlansOf(const Node& node) const;
 
@@ -96,11 +101,13 @@ class SiteSearch {
   const PlanLimits& limits_;
   SearchRecord& record_;
   SearchProgress& progress_;
+  FitCrew& crew_;
   std::vector<PlanShape> shapes_;
   std::vector<size_t> group_of_shape_;
   std::vector<ShapeGroup> groups_;
   std::vector<Split> splits_;
   std::vector<Node> heap_;
+  std::vector<Node> opened_;  // out of the node looked at
   int64_t pushed_count_ = 0;
   absl::flat_hash_map<std::array<int64_t, 4>, double> microbatch_seconds_;  // by local shape
   absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;  // by shards

@@ -2,13 +2,18 @@
 // starts with an empty cache of placements (cold) or finds what the one before left (warm). Counters are of one search.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/catalog/catalog_store.h"
 #include "server/catalog/efficiency.h"
 #include "server/catalog/slice_resolver.h"
@@ -53,6 +58,12 @@ class Questions {
     const catalog::SliceResolution resolution = catalog::ResolveSlice(*snapshot_, query);
     Require(resolution.resolved.has_value(), absl::StrCat("no slice ", accelerator, " ", topology));
     Add(question, resolution.resolved->slice);
+  }
+
+  std::vector<std::string> Accelerators() const {
+    std::vector<std::string> ids;
+    for (const catalog::Accelerator& accelerator : snapshot_->accelerators()) ids.push_back(accelerator.record.id());
+    return ids;
   }
 
   // Every slice of these accelerators that is sold and has at most so many chips.
@@ -100,6 +111,39 @@ class Questions {
   std::vector<std::unique_ptr<roofline::EfficiencyProfile>> profiles_;
 };
 
+// Watches how long a search computes without asking whether to go on.
+class Pauses {
+ public:
+  planner::SearchSignal Ask() {
+    const std::clock_t now = std::clock();
+    longest_ = std::max(longest_, now - last_);
+    last_ = now;
+    return planner::SearchSignal::kGoOn;
+  }
+  double LongestMilliseconds() const { return 1e3 * static_cast<double>(longest_) / CLOCKS_PER_SEC; }
+
+ private:
+  std::clock_t last_ = std::clock();
+  std::clock_t longest_ = 0;
+};
+
+// What a caller waits who gives so long.
+void Deadline(benchmark::State& state, const planner::ShardingQuestion& question, absl::Duration time) {
+  planner::ShardingAnswer answer;
+  double longest = 0;
+  for (auto _ : state) {
+    planner::MappingCache mappings;
+    const absl::Time start = absl::Now();
+    answer = planner::ProposeSharding(question, mappings, [end = start + time] {
+      return absl::Now() < end ? planner::SearchSignal::kGoOn : planner::SearchSignal::kAnswerNow;
+    });
+    longest = std::max(longest, absl::ToDoubleMilliseconds(absl::Now() - start));
+  }
+  state.counters["longest_ms"] = longest;
+  state.counters["gap"] = answer.optimality_gap_ratio;
+  state.counters["proposals"] = static_cast<double>(answer.proposals.size());
+}
+
 void Search(benchmark::State& state, const planner::ShardingQuestion& question, bool warm) {
   auto mappings = std::make_unique<planner::MappingCache>();
   planner::ShardingAnswer answer;
@@ -113,6 +157,9 @@ void Search(benchmark::State& state, const planner::ShardingQuestion& question, 
     answer = planner::ProposeSharding(question, *mappings, nullptr);
   }
   Require(answer.violations.empty(), "violations");
+  Pauses pauses;
+  planner::ProposeSharding(question, *mappings, [&pauses] { return pauses.Ask(); });
+  state.counters["pause_ms"] = pauses.LongestMilliseconds();
   if (!answer.proposals.empty()) {
     const planner::Proposal& best = answer.proposals.front();
     state.SetLabel(absl::StrCat(question.candidates[best.candidate].slice.topology, " fsdp ",
@@ -139,6 +186,7 @@ struct Case {
   const char* topology;
   int32_t slice_count;
   bool idle;
+  bool megatron = false;  // data, tensor and pipeline only, as Calculon searches
 };
 
 constexpr Case kCases[] = {
@@ -149,29 +197,49 @@ constexpr Case kCases[] = {
     {"deepseek-v3/v5p-8x16x16", "deepseek-v3", 4096, 3840, "tpu-v5p", "8x16x16", 1, false},
     {"deepseek-v3/h100-512", "deepseek-v3", 4096, 4096, "h100", "512", 1, false},
     {"gpt-3/a100-512", "gpt-3-175b", 2048, 1536, "a100-80gb", "512", 1, false},
+    {"gpt-3/a100-512-calculon", "gpt-3-175b", 2048, 512, "a100-80gb", "512", 1, false, true},
 };
 
 void Register() {
   static Questions questions;
   static std::vector<std::unique_ptr<planner::ShardingQuestion>> kept;
-  for (bool warm : {false, true}) {
+  for (const char* kind : {"cold", "two-threads", "warm"}) {
+    const bool cold = kind == std::string("cold");
+    const bool warm = kind == std::string("warm");
     const auto add = [&](const std::string& name, planner::ShardingQuestion question) {
+      question.thread_count = kind == std::string("two-threads") ? 2 : 1;
       kept.push_back(std::make_unique<planner::ShardingQuestion>(std::move(question)));
       const planner::ShardingQuestion* const asked = kept.back().get();
-      benchmark::RegisterBenchmark(absl::StrCat(name, warm ? "/warm" : "/cold").c_str(), [asked, warm](
-                                                                                             benchmark::State& state) {
+      benchmark::RegisterBenchmark(absl::StrCat(name, "/", kind).c_str(), [asked, warm](benchmark::State& state) {
         Search(state, *asked, warm);
       })->Unit(benchmark::kMillisecond);
     };
     for (const Case& one : kCases) {
       planner::ShardingQuestion question = questions.For(one.preset, one.sequence_length, one.batch);
       question.constraints.allow_idle_chips = one.idle;
+      if (one.megatron) {
+        for (planner::LogicalAxis axis :
+             {planner::LogicalAxis::kFsdp, planner::LogicalAxis::kContext, planner::LogicalAxis::kExpert}) {
+          question.constraints.forbidden[static_cast<size_t>(axis)] = true;
+        }
+      }
       questions.AddSlice(question, one.accelerator, one.topology, one.slice_count);
       add(one.name, std::move(question));
+    }
+    if (cold) {
+      for (const auto& asked : kept) {
+        benchmark::RegisterBenchmark(
+            absl::StrCat(kCases[&asked - kept.data()].name, "/10ms").c_str(),
+            [question = asked.get()](benchmark::State& state) { Deadline(state, *question, absl::Milliseconds(10)); })
+            ->Unit(benchmark::kMillisecond);
+      }
     }
     planner::ShardingQuestion any = questions.For("llama-3-8b", 8192, 512);
     questions.AddAll(any, {"tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-7x"}, 512);
     add("8B/any-of-four-TPUs", std::move(any));
+    planner::ShardingQuestion all = questions.For("llama-3-70b", 4096, 1024);
+    questions.AddAll(all, questions.Accelerators(), std::numeric_limits<int64_t>::max());
+    add("70B/whole-catalog", std::move(all));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/planner/legality.h"
@@ -19,9 +20,7 @@
 namespace sliceplan::planner {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
@@ -232,6 +231,45 @@ TEST(ShardingSearchTest, FindsWhatBruteForceFinds) {
   EXPECT_GT(pruned_something, kInstances / 2);
 }
 
+std::string Described(const ShardingAnswer& answer) {
+  std::string text = absl::StrCat(answer.considered_count, " ", answer.evaluated_count, " ", answer.exhaustive, " ",
+                                  answer.optimality_gap_ratio);
+  for (int64_t count : answer.pruned) absl::StrAppend(&text, " ", count);
+  const auto add = [&text](size_t candidate, const Parallelism& plan, double seconds) {
+    absl::StrAppend(&text, "\n", candidate, " ", absl::StrFormat("%.17g", seconds));
+    for (const AxisDegrees* degrees : {&plan.ici, &plan.dcn}) {
+      for (int32_t degree : degrees->degree) absl::StrAppend(&text, " ", degree);
+    }
+    absl::StrAppend(&text, " x", plan.microbatch_count, " v", plan.virtual_stage_count);
+    for (const AxisAssignment& piece : plan.mapping) {
+      absl::StrAppend(&text, " ", piece.physical_axis, "/", piece.factor, "/", piece.stride);
+    }
+  };
+  for (const Proposal& proposal : answer.proposals) {
+    add(proposal.candidate, proposal.estimate.parallelism, proposal.estimate.step_time.expected_seconds);
+  }
+  for (const PlanSummary& plan : answer.frontier) add(plan.candidate, plan.parallelism, plan.expected_seconds);
+  for (const NearMiss& miss : answer.near_misses) {
+    add(miss.plan.candidate, miss.plan.parallelism, miss.shortfall_amount);
+  }
+  return text;
+}
+
+TEST(ShardingSearchTest, ThreadsChangeNothing) {
+  for (int seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(4000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    MappingCache mappings;
+    const std::string alone = Described(ProposeSharding(instance.question, mappings, nullptr));
+    for (int threads : {2, 4}) {
+      instance.question.thread_count = threads;
+      EXPECT_EQ(Described(ProposeSharding(instance.question, mappings, nullptr)), alone) << threads << " threads";
+    }
+  }
+}
+
 // A little recompute may pay because the expected time lets it hide two kinds of traffic at once (docs/training.md).
 constexpr double kHiddenTwice = 0.01;
 
@@ -327,190 +365,6 @@ TEST(PlanBoundTest, NoPlacementBeatsTheIdealLaws) {
       }
     });
   }
-}
-
-// ---- One question, in all its parts ----
-
-class OneSliceTest : public ::testing::Test {
- protected:
-  OneSliceTest() {
-    model_ = Operations(SmallModel{});  // as large as Llama 3 70B
-    question_.model = &model_;
-    Add(TorusSlice({8, 8, 8}), 4);
-  }
-
-  void Add(hardware::Slice slice, double usd_per_chip_hour) {
-    SearchCandidate candidate;
-    candidate.slice = std::move(slice);
-    candidate.workload.sequence_length = 4096;
-    candidate.workload.global_batch_size = 512;
-    candidate.workload.total_tokens = 1'000'000'000'000;
-    candidate.profile = &profile_;
-    candidate.usd_per_chip_hour = usd_per_chip_hour;
-    question_.candidates.push_back(std::move(candidate));
-  }
-
-  ShardingAnswer Ask() { return ProposeSharding(question_, mappings_, nullptr); }
-
-  transformer::ModelOperations model_;
-  const roofline::EfficiencyProfile profile_ = TestProfile();
-  MappingCache mappings_;
-  ShardingQuestion question_;
-};
-
-TEST_F(OneSliceTest, ProposalsAreSingleEstimates) {
-  const ShardingAnswer answer = Ask();
-  ASSERT_THAT(answer.proposals, SizeIs(5));
-  for (const Proposal& proposal : answer.proposals) {
-    TrainingJob job = JobOf(question_, proposal.candidate);
-    job.parallelism = proposal.estimate.parallelism;
-    const TrainingEstimate again = Estimated(job);
-    EXPECT_DOUBLE_EQ(again.step_time.expected_seconds, proposal.estimate.step_time.expected_seconds);
-    EXPECT_EQ(again.memory.used_bytes, proposal.estimate.memory.used_bytes);
-    EXPECT_EQ(again.remat_policy, proposal.estimate.remat_policy);
-  }
-  TrainingJob free = JobOf(question_, 0);
-  EXPECT_DOUBLE_EQ(Estimated(free).step_time.expected_seconds,
-                   answer.proposals.front().estimate.step_time.expected_seconds);
-}
-
-TEST_F(OneSliceTest, TheSameQuestionHasTheSameAnswer) {
-  const ShardingAnswer first = Ask();
-  const ShardingAnswer warm = Ask();
-  MappingCache other;
-  const ShardingAnswer cold = ProposeSharding(question_, other, nullptr);
-  for (const ShardingAnswer* answer : {&warm, &cold}) {
-    EXPECT_EQ(answer->considered_count, first.considered_count);
-    EXPECT_EQ(answer->evaluated_count, first.evaluated_count);
-    EXPECT_EQ(answer->pruned, first.pruned);
-    ASSERT_EQ(answer->proposals.size(), first.proposals.size());
-    for (size_t i = 0; i < first.proposals.size(); ++i) {
-      EXPECT_EQ(answer->proposals[i].estimate.parallelism.ici, first.proposals[i].estimate.parallelism.ici) << i;
-    }
-  }
-}
-
-TEST_F(OneSliceTest, ConstraintsHold) {
-  question_.constraints.fixed_ici[LogicalAxis::kTensor] = 8;
-  question_.constraints.forbidden[static_cast<size_t>(LogicalAxis::kPipeline)] = true;
-  question_.constraints.forbidden[static_cast<size_t>(LogicalAxis::kContext)] = true;
-  question_.constraints.hbm_headroom_ratio = 0.5;
-  const ShardingAnswer answer = Ask();
-  ASSERT_FALSE(answer.proposals.empty());
-  for (const Proposal& proposal : answer.proposals) {
-    const Parallelism& plan = proposal.estimate.parallelism;
-    EXPECT_EQ(plan.ici[LogicalAxis::kTensor], 8);
-    EXPECT_EQ(plan.Degree(LogicalAxis::kPipeline), 1);
-    EXPECT_EQ(plan.Degree(LogicalAxis::kContext), 1);
-    const MemoryUse& memory = proposal.estimate.memory;
-    EXPECT_GE(static_cast<double>(memory.headroom_bytes), 0.5 * static_cast<double>(memory.capacity_bytes));
-  }
-}
-
-TEST_F(OneSliceTest, ImpossibleConstraintsLeaveNothing) {
-  question_.constraints.fixed_ici[LogicalAxis::kTensor] = 7;
-  const ShardingAnswer answer = Ask();
-  EXPECT_THAT(answer.proposals, IsEmpty());
-  EXPECT_EQ(answer.considered_count, 0);
-  EXPECT_TRUE(answer.exhaustive);
-}
-
-TEST_F(OneSliceTest, TooSmallASliceIsANearMiss) {
-  question_.candidates.clear();
-  Add(TorusSlice({2, 2, 2}), 4);
-  const ShardingAnswer answer = Ask();
-  EXPECT_THAT(answer.proposals, IsEmpty());
-  EXPECT_EQ(answer.pruned[static_cast<size_t>(PruneReason::kOutOfMemory)], answer.considered_count);
-  ASSERT_FALSE(answer.near_misses.empty());
-  const NearMiss& nearest = answer.near_misses.front();
-  EXPECT_EQ(nearest.plan.outcome, Outcome::kOutOfMemory);
-  EXPECT_GT(nearest.shortfall_amount, 0);
-  EXPECT_THAT(nearest.shortfall, HasSubstr("too little"));
-  for (const NearMiss& miss : answer.near_misses) EXPECT_GE(miss.shortfall_amount, nearest.shortfall_amount);
-}
-
-TEST_F(OneSliceTest, AMissedDeadlineIsANearMiss) {
-  question_.constraints.deadline_seconds = 3600;
-  const ShardingAnswer answer = Ask();
-  EXPECT_THAT(answer.proposals, IsEmpty());
-  question_.proposal_count = 1;
-  const auto miss = std::find_if(answer.near_misses.begin(), answer.near_misses.end(),
-                                 [](const NearMiss& near) { return near.plan.outcome == Outcome::kMissesDeadline; });
-  ASSERT_NE(miss, answer.near_misses.end());
-  ASSERT_TRUE(miss->plan.end_seconds.has_value());
-  EXPECT_DOUBLE_EQ(miss->shortfall_amount, *miss->plan.end_seconds - 3600);
-  // The fastest plan there is misses it by least.
-  question_.constraints.deadline_seconds.reset();
-  EXPECT_DOUBLE_EQ(miss->plan.expected_seconds, Ask().proposals.front().estimate.step_time.expected_seconds);
-}
-
-TEST_F(OneSliceTest, ABudgetWithoutAPriceCannotBeMet) {
-  question_.constraints.budget_usd = 1e9;
-  question_.candidates.front().usd_per_chip_hour.reset();
-  const ShardingAnswer answer = Ask();
-  EXPECT_THAT(answer.proposals, IsEmpty());
-  EXPECT_EQ(answer.pruned[static_cast<size_t>(PruneReason::kNoPrice)], 1);
-}
-
-TEST_F(OneSliceTest, TheFrontierTradesTimeForMoney) {
-  question_.candidates.clear();
-  Add(TorusSlice({4, 4, 8}), 4);
-  Add(TorusSlice({8, 8, 8}), 4);
-  Add(TorusSlice({8, 8, 8}), 5);    // as fast and dearer: never on it
-  Add(TorusSlice({8, 8, 16}), 40);  // faster and dearer
-  const ShardingAnswer answer = Ask();
-  ASSERT_GE(answer.frontier.size(), 2u);
-  for (size_t i = 1; i < answer.frontier.size(); ++i) {
-    EXPECT_GT(answer.frontier[i].expected_seconds, answer.frontier[i - 1].expected_seconds);
-    EXPECT_LT(*answer.frontier[i].total_usd, *answer.frontier[i - 1].total_usd);
-  }
-  EXPECT_EQ(answer.frontier.front().candidate, 3u);
-  for (const PlanSummary& plan : answer.frontier) EXPECT_NE(plan.candidate, 2u);
-}
-
-TEST_F(OneSliceTest, AnswersWithWhatItHasWhenTimeIsUp) {
-  int calls = 0;
-  const ShardingAnswer cut = ProposeSharding(
-      question_, mappings_, [&] { return ++calls > 30 ? SearchSignal::kAnswerNow : SearchSignal::kGoOn; });
-  const ShardingAnswer whole = Ask();
-  EXPECT_FALSE(cut.exhaustive);
-  EXPECT_GT(cut.optimality_gap_ratio, 0);
-  EXPECT_LE(cut.optimality_gap_ratio, 1);
-  ASSERT_FALSE(whole.proposals.empty());
-  if (!cut.proposals.empty()) {
-    const double best = whole.proposals.front().estimate.step_time.expected_seconds;
-    const double found = cut.proposals.front().estimate.step_time.expected_seconds;
-    EXPECT_GE(best, found * (1 - cut.optimality_gap_ratio) * (1 - 1e-12));
-  }
-}
-
-TEST_F(OneSliceTest, StopsWhenTheCallerLeaves) {
-  const ShardingAnswer answer = ProposeSharding(question_, mappings_, [] { return SearchSignal::kCancel; });
-  EXPECT_TRUE(answer.cancelled);
-  EXPECT_THAT(answer.proposals, IsEmpty());
-}
-
-TEST_F(OneSliceTest, TheBooksOptimaStandBesideTheFirst) {
-  const ShardingAnswer answer = Ask();
-  ASSERT_FALSE(answer.closed_forms.empty());
-  const ClosedFormOptimum& split = answer.closed_forms.front();
-  // X_opt = sqrt((B / F) x (M_X / M_Y) x n), chapter 5, with M_X = 2, M_Y = 1 on three axes.
-  const double tokens = 512.0 * 4096;
-  const double expected = std::sqrt(tokens / 28672 * 2 * 512);
-  EXPECT_DOUBLE_EQ(split.degrees[static_cast<size_t>(LogicalAxis::kFsdp)], expected);
-  EXPECT_DOUBLE_EQ(split.degrees[static_cast<size_t>(LogicalAxis::kTensor)], 512 / expected);
-}
-
-TEST_F(OneSliceTest, IdleChipsMakeOddSlicesUsable) {
-  question_.candidates.clear();
-  Add(TorusSlice({5, 7}), 4);
-  question_.candidates.front().slice.accelerator.hbm_bytes = 400'000'000'000;
-  question_.constraints.forbidden[static_cast<size_t>(LogicalAxis::kPipeline)] = true;
-  EXPECT_THAT(Ask().proposals, IsEmpty());
-  question_.constraints.allow_idle_chips = true;
-  const ShardingAnswer answer = Ask();
-  ASSERT_FALSE(answer.proposals.empty());
-  EXPECT_GT(answer.proposals.front().estimate.idle_chip_count, 0);
 }
 
 }  // namespace
