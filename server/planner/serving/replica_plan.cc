@@ -39,8 +39,8 @@ void CheckServingPlan(const ServingJob& job, const ServingPool& pool, const Para
                       const std::string& prefix, std::vector<Violation>& violations, std::vector<std::string>& notes,
                       std::vector<Padding>* paddings) {
   std::vector<Violation> found;
-  CheckParallelism(*job.model.operations, pool.slice, AnyWorkload(parallelism), parallelism,
-                   /*allow_idle_chips=*/false, /*allow_padding=*/true, found, notes, paddings);
+  CheckParallelism(*job.model.operations, pool.slice, AnyWorkload(parallelism), parallelism, pool.allow_idle_chips,
+                   /*allow_padding=*/true, found, notes, paddings);
   if (PolicyOf(job, pool).kv_cache_split != KvCacheSplit::kCopies) {
     const auto copied = [](absl::string_view text) { return absl::StrContains(text, "KV heads is copied"); };
     notes.erase(std::remove_if(notes.begin(), notes.end(), copied), notes.end());
@@ -95,7 +95,7 @@ ReplicaPlan::ReplicaPlan(const ServingJob& job, const ServingPool& pool, const P
 absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob& job, const ServingPool& pool,
                                                                const Parallelism& parallelism, int64_t batch_size,
                                                                MappingCache& mappings) {
-  absl::StatusOr<std::shared_ptr<const MappingSet>> set = mappings.Find(pool.slice, parallelism, false);
+  absl::StatusOr<std::shared_ptr<const MappingSet>> set = mappings.Find(pool.slice, parallelism, pool.allow_idle_chips);
   if (!set.ok()) return set.status();
   std::unique_ptr<ReplicaPlan> plan(new ReplicaPlan(job, pool, parallelism));
   plan->mappings_ = *std::move(set);
