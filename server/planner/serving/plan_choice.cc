@@ -94,6 +94,11 @@ Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& p
 std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool& pool) {
   const ModelDivisors divisors = DivisorsOf(*job.model.operations);
   const bool experts = !divisors.expert_counts.empty();
+  // Splitting keys over context pays where tensor cannot split the cache any further; engines offer it only there.
+  int32_t cache_heads = 1;
+  for (const transformer::LayerOperations& layer : job.model.operations->layers) {
+    if (layer.has_softmax) cache_heads = std::max(cache_heads, layer.softmax.cache_head_count);
+  }
   const int64_t chips = pool.slice.chip_count;
   const int64_t slices = pool.slice.slice_count;
   std::vector<Parallelism> plans;
@@ -105,6 +110,7 @@ std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool
         for (const int32_t pipeline : DivisorsOfCount(chips / tensor / expert)) {
           if (pipeline * (across == LogicalAxis::kPipeline ? slices : 1) > divisors.layer_count) break;
           for (const int32_t context : DivisorsOfCount(chips / tensor / expert / pipeline)) {
+            if (context > 1 && tensor < cache_heads) break;
             Parallelism plan;
             plan.sequence_parallel = false;
             plan.ici[LogicalAxis::kTensor] = tensor;
