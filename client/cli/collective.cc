@@ -58,6 +58,7 @@ void CollectiveQuestion::AddFlags(Flags& flags) {
   flags.Field("--experts-per-token", "ragged.experts_per_token", "all-to-all: how many each token goes to");
   flags.Group("Chips");
   AddSliceFlags(flags, [request] { return request->mutable_slice(); });
+  flags.Require("slice");
   AddModeFlags(flags);
 }
 

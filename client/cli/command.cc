@@ -32,8 +32,9 @@ constexpr size_t kHelpColumn = 34;
 constexpr char kProgram[] = "sliceplan";
 
 constexpr char kDescription[] =
-    "How long a transformer takes to train on a TPU or GPU slice, what that costs, whether it fits, and\n"
-    "what holds it back. Answers come from this program itself, or from a server with --server.";
+    "How long a transformer takes to train and how fast it serves on a TPU or GPU slice, what that costs,\n"
+    "whether it fits, and what holds it back. Answers come from this program itself, or from a server with\n"
+    "--server.";
 
 constexpr char kFooter[] =
     R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms.
@@ -160,12 +161,22 @@ class Command {
       prepared->question->AddFlags(*prepared->flags);
       prepared->app->allow_extras(prepared->question->TakesAnyArguments());
       AddBackendOptions(prepared->app, &prepared->common);
-      prepared->app->add_option("--format", prepared->common.format, "table (default) or json: the reply as it is")
-          ->type_name("NAME")
-          ->check(CLI::IsMember({"table", "json"}).description(""))
-          ->group("Output");
+      AddFormat(*prepared);
       questions_.push_back(std::move(prepared));
     }
+  }
+
+  static void AddFormat(Prepared& prepared) {
+    std::vector<std::string> formats = {"table", "json"};
+    std::string help = "table (default) or json: the reply as it is";
+    if (const std::string csv = prepared.question->CsvHelp(); !csv.empty()) {
+      formats.emplace_back("csv");
+      help = absl::StrCat("table (default), json: the reply as it is, or csv: ", csv);
+    }
+    prepared.app->add_option("--format", prepared.common.format, help)
+        ->type_name("NAME")
+        ->check(CLI::IsMember(formats).description(""))
+        ->group("Output");
   }
 
   void AddCall() {
@@ -284,6 +295,8 @@ class Command {
     }
     if (json) {
       out_ << rpc::PrintPrettyJson(*question.response());
+    } else if (prepared.common.format == "csv") {
+      out_ << question.Csv();
     } else if (const std::string text = question.Verbatim(); !text.empty()) {
       out_ << text;
     } else {

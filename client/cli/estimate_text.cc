@@ -20,6 +20,15 @@ std::string FlagOrField(const std::string& field, const Flags& flags) {
   return flag.empty() ? field : flag;
 }
 
+// In the order of AxisDegrees.
+constexpr absl::string_view kShortAxes[] = {"dp", "fsdp", "tp", "cp", "ep", "pp"};
+
+std::string PieceText(const v1::AxisAssignment& piece) {
+  std::string text = absl::StrCat("axis ", piece.physical_axis(), " x", piece.factor());
+  if (piece.has_stride() && piece.stride() > 1) absl::StrAppend(&text, " every ", piece.stride());
+  return text;
+}
+
 std::string SignedPercent(double ratio) { return absl::StrFormat("%+.1f%%", 100 * ratio); }
 
 }  // namespace
@@ -80,6 +89,52 @@ std::string DegreesText(const v1::AxisDegrees& degrees) {
     if (degree > 1) texts.push_back(absl::StrCat(type->field(i)->name(), " ", degree));
   }
   return texts.empty() ? "1 chip" : absl::StrJoin(texts, " x ");
+}
+
+std::string PlanFlag(const v1::Parallelism& plan) {
+  std::vector<std::string> texts;
+  const auto add = [&texts](const v1::AxisDegrees& degrees, absl::string_view prefix) {
+    const auto* const type = v1::AxisDegrees::descriptor();
+    int axis = 0;
+    for (const absl::string_view name : kShortAxes) {
+      const int degree = degrees.GetReflection()->GetInt32(degrees, type->field(axis++));
+      if (degree > 1) texts.push_back(absl::StrCat(prefix, name, "=", degree));
+    }
+  };
+  add(plan.ici(), "");
+  add(plan.dcn(), "dcn.");
+  return texts.empty() ? "dp=1" : absl::StrJoin(texts, ",");
+}
+
+std::string MappingText(const google::protobuf::RepeatedPtrField<v1::AxisPlacement>& mapping) {
+  std::vector<std::string> texts;
+  for (const v1::AxisPlacement& placement : mapping) {
+    std::vector<std::string> pieces;
+    for (const v1::AxisAssignment& piece : placement.pieces()) pieces.push_back(PieceText(piece));
+    std::string text = absl::StrCat(ChoiceName(placement.axis()), " on ");
+    if (!pieces.empty()) absl::StrAppend(&text, absl::StrJoin(pieces, " + "), placement.closes_ring() ? " (ring)" : "");
+    if (placement.dcn_degree() > 1)
+      absl::StrAppend(&text, pieces.empty() ? "" : " and ", "DCN x", placement.dcn_degree());
+    texts.push_back(text);
+  }
+  return absl::StrJoin(texts, "; ");
+}
+
+std::string MemoryText(int64_t used_bytes, int64_t capacity_bytes) {
+  const auto used = static_cast<double>(used_bytes);
+  const auto capacity = static_cast<double>(capacity_bytes);
+  std::string text = absl::StrCat(Bytes(used), " of ", Bytes(capacity), " per chip");
+  if (capacity > 0) absl::StrAppend(&text, " (", Percent(used / capacity), ")");
+  if (used > capacity) absl::StrAppend(&text, ", ", Bytes(used - capacity), " too much");
+  return text;
+}
+
+void PrintShortfall(const v1::Shortfall& shortfall, Report& report) { report.Row("missing", shortfall.sentence()); }
+
+void PrintFix(const v1::Fix& fix, const Flags& flags, Report& report) {
+  std::string text = fix.sentence();
+  if (!fix.changes().empty()) absl::StrAppend(&text, " [", ChangesText(fix.changes(), flags), "]");
+  report.Row("fix", text);
 }
 
 std::string PriceText(const v1::Price& price) {

@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_CLIENT_CLI_ESTIMATE_TEXT_H_
 #define SLICEPLAN_CLIENT_CLI_ESTIMATE_TEXT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "client/cli/flags.h"
@@ -24,13 +25,23 @@ std::string OutcomeText(v1::Outcome outcome);
 std::string SliceText(const v1::SliceUsed& slice);
 // "fsdp 512 x context 2 x tensor 4"; "1 chip" without any degree above 1.
 std::string DegreesText(const v1::AxisDegrees& degrees);
+// "fsdp=512,tp=4,dcn.dp=2": as --parallelism reads it.
+std::string PlanFlag(const v1::Parallelism& plan);
+// "tensor on axis 2 x4; data on DCN x2".
+std::string MappingText(const google::protobuf::RepeatedPtrField<v1::AxisPlacement>& mapping);
+// "60.0 GiB of 95.0 GiB per chip (63.2%)".
+std::string MemoryText(int64_t used_bytes, int64_t capacity_bytes);
 // "gcp us-east5, on demand, 2026-08-22".
 std::string PriceText(const v1::Price& price);
 
-// Sections "Worth trying", "Assumed" and "Warnings"; nothing for empty lists.
 // Changes of a request as flags, those of one flag together: "--parallelism fsdp=8,tensor=4, --remat full".
 std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::FieldChange>& changes, const Flags& flags);
 
+// Rows "missing" and "fix".
+void PrintShortfall(const v1::Shortfall& shortfall, Report& report);
+void PrintFix(const v1::Fix& fix, const Flags& flags, Report& report);
+
+// Sections "Worth trying", "Assumed" and "Warnings"; nothing for empty lists.
 void PrintAdvice(const google::protobuf::RepeatedPtrField<v1::Advice>& advice, const Flags& flags, Report& report);
 void PrintAssumptions(const google::protobuf::RepeatedPtrField<v1::Assumption>& assumptions, const Flags& flags,
                       Report& report);

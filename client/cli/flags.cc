@@ -180,6 +180,9 @@ std::vector<std::string> Flags::Problems() const {
     });
     if (!set && !reported) problems.push_back(absl::StrCat(flag, " is missing"));
   }
+  for (const auto& check : checks_) {
+    if (std::string problem = check(); !problem.empty()) problems.push_back(std::move(problem));
+  }
   return problems;
 }
 

@@ -54,6 +54,10 @@ class Flags {
 
   // Field of the request that must be set; a problem unless it is.
   void Require(const std::string& field) { required_.push_back(field); }
+  // A problem of several flags together, asked for after parsing; empty: none.
+  void Check(std::function<std::string()> problem) { checks_.push_back(std::move(problem)); }
+  // `field` of the request as it is sent was filled in by `flag`.
+  void Alias(const std::string& field, const std::string& flag) { fields_.emplace_back(field, flag); }
 
   // The flag that fills in `field` or what contains it; empty when there is none. "slice.override" is the longer match.
   std::string FlagFor(absl::string_view field) const;
@@ -94,6 +98,7 @@ class Flags {
   std::vector<PairSyntax> pairs_;
   std::vector<std::pair<std::string, std::string>> typed_;
   std::vector<std::string> required_;
+  std::vector<std::function<std::string()>> checks_;
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
 };

@@ -130,6 +130,7 @@ void OperationQuestion::AddFlags(Flags& flags) {
   }
   flags.Group("Chips");
   AddSliceFlags(flags, [request] { return request->mutable_slice(); });
+  flags.Require("slice");
   AddModeFlags(flags);
 }
 

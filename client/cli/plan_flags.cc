@@ -106,25 +106,28 @@ absl::StatusOr<std::vector<v1::GroupPiece>> ReadPieces(const std::string& text) 
   return pieces;
 }
 
-void AddParallelismFlags(Flags& flags, const std::function<v1::Parallelism*()>& parallelism) {
-  flags.Custom(
-      "--parallelism", "parallelism", "AXIS=N,...",
-      "degrees within a slice, and with dcn. across slices: fsdp=512,tensor=4,dcn.data=2; axes are data, fsdp, "
-      "tensor, context, expert, pipeline; default: the best found",
-      [parallelism](const std::string& text) { return ReadParallelism(text, parallelism()); });
+void AddPlanFlags(Flags& flags, const std::string& example, const std::function<v1::Parallelism*()>& parallelism) {
+  flags.Custom("--parallelism", "parallelism", "AXIS=N,...",
+               absl::StrCat("degrees within a slice, and with dcn. across slices: ", example,
+                            "; axes are data, fsdp, tensor, context, expert, pipeline; default: the best found"),
+               [parallelism](const std::string& text) { return ReadParallelism(text, parallelism()); });
   flags.Pairs("--parallelism", "parallelism.ici", "");
   flags.Pairs("--parallelism", "parallelism.dcn", "dcn.");
   flags.Custom("--mapping", "parallelism.mapping", "AXIS=P:N,...",
                "where axes lie: tensor=2:4 puts 4 members on physical axis 2; default: the best found",
                [parallelism](const std::string& text) { return ReadMapping(text, parallelism()); });
-  flags.Field("--zero", "parallelism.data_zero_stage", "what the data axis shards");
-  flags.Field("--schedule", "parallelism.schedule", "order of the pipeline");
-  flags.Field("--virtual-stages", "parallelism.virtual_stage_count", "chunks of layers per pipeline stage; default 1");
   flags.Field("--microbatches", "parallelism.microbatch_count", "microbatches of one pass through the pipeline");
   flags.Field("--no-sequence-parallel", "parallelism.sequence_parallel",
               "activations outside the matmuls whole on every tensor rank");
   flags.Field("--allow-idle", "parallelism.allow_idle_chips", "allow plans that leave chips idle");
   flags.Field("--allow-padding", "parallelism.allow_padding", "allow heads or experts that divide unevenly, padded up");
+}
+
+void AddParallelismFlags(Flags& flags, const std::function<v1::Parallelism*()>& parallelism) {
+  AddPlanFlags(flags, "fsdp=512,tensor=4,dcn.data=2", parallelism);
+  flags.Field("--zero", "parallelism.data_zero_stage", "what the data axis shards");
+  flags.Field("--schedule", "parallelism.schedule", "order of the pipeline");
+  flags.Field("--virtual-stages", "parallelism.virtual_stage_count", "chunks of layers per pipeline stage; default 1");
 }
 
 }  // namespace sliceplan::cli

@@ -25,7 +25,11 @@ absl::Status ReadMapping(const std::string& text, v1::Parallelism* parallelism);
 // given: the whole axis.
 absl::StatusOr<std::vector<v1::GroupPiece>> ReadPieces(const std::string& text);
 
-// Adds --parallelism and what belongs to it for the field `parallelism` of a request.
+// Adds --parallelism and what belongs to it for the field `parallelism` of a request: degrees, mapping, what is
+// allowed.
+// `example` is one of --parallelism.
+void AddPlanFlags(Flags& flags, const std::string& example, const std::function<v1::Parallelism*()>& parallelism);
+// And what training adds: ZeRO and the schedule of a pipeline.
 void AddParallelismFlags(Flags& flags, const std::function<v1::Parallelism*()>& parallelism);
 
 }  // namespace sliceplan::cli

@@ -30,6 +30,9 @@ class Question {
   virtual google::rpc::Status Missing() const { return google::rpc::Status(); }
   // Text of the reply that is printed alone, as it is; empty: Print.
   virtual std::string Verbatim() const { return ""; }
+  // What --format csv holds, for the help; empty: there is no such format.
+  virtual std::string CsvHelp() const { return ""; }
+  virtual std::string Csv() const { return ""; }
   // Whether the answer may take long enough to show that it is on its way.
   virtual bool MayTakeLong() const { return false; }
   // The reply for people; `flags` turns fields into flags.

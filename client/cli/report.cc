@@ -92,6 +92,10 @@ void Report::Sentence(absl::string_view text, Tone tone) {
   }
 }
 
+void Report::Lines(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) out_ << std::string(kIndent, ' ') << line << '\n';
+}
+
 void Report::Table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const Column& column : columns) widths.push_back(Width(column.heading));

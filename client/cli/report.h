@@ -40,6 +40,8 @@ class Report {
   void Item(absl::string_view text);
   // A sentence, wrapped.
   void Sentence(absl::string_view text, Tone tone = Tone::kPlain);
+  // Lines as they are: a drawing.
+  void Lines(const std::vector<std::string>& lines);
   // Columns as wide as needed; the widest columns of text give way when the table is too wide.
   void Table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows);
 

@@ -40,25 +40,6 @@ std::string SliceName(const v1::SliceUsed& slice) {
   return text;
 }
 
-// In the order of AxisDegrees.
-constexpr absl::string_view kShortAxes[] = {"dp", "fsdp", "tp", "cp", "ep", "pp"};
-
-// "fsdp=512,tp=4,dcn.dp=2": as `sliceplan train --parallelism` reads it.
-std::string PlanFlag(const v1::Parallelism& plan) {
-  std::vector<std::string> texts;
-  const auto add = [&texts](const v1::AxisDegrees& degrees, absl::string_view prefix) {
-    const auto* const type = v1::AxisDegrees::descriptor();
-    int axis = 0;
-    for (const absl::string_view name : kShortAxes) {
-      const int degree = degrees.GetReflection()->GetInt32(degrees, type->field(axis++));
-      if (degree > 1) texts.push_back(absl::StrCat(prefix, name, "=", degree));
-    }
-  };
-  add(plan.ici(), "");
-  add(plan.dcn(), "dcn.");
-  return texts.empty() ? "dp=1" : absl::StrJoin(texts, ",");
-}
-
 std::string DaysText(double seconds) {
   return seconds < kSecondsPerDay ? Seconds(seconds) : absl::StrCat(Significant(seconds / kSecondsPerDay), " days");
 }

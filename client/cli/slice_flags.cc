@@ -78,7 +78,6 @@ void AddSliceFlags(Flags& flags, const std::function<v1::Slice*()>& slice) {
   flags.Custom("--slice", "slice", "SLICE",
                "tpu-v5p:16x16x16 (chip:topology), h100:64 (chip:count), v5p-256 (a cloud's name), or a chip",
                [slice](const std::string& text) { return ReadSlice(text, slice()); });
-  flags.Require("slice");
   flags.Field("--slices", "slice.slice_count", "identical slices joined over the data-centre network; default 1");
   flags.Custom("--chips", "slice.chip_count", "N", "chips of one slice, where --slice names only the chip",
                [slice](const std::string& text) -> absl::Status {

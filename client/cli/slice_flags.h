@@ -15,8 +15,7 @@ namespace sliceplan::cli {
 // "tpu-v5e" a chip alone.
 absl::Status ReadSlice(const std::string& text, v1::Slice* slice);
 
-// Adds --slice, --slices, --chips, --machine-type, --twisted and --override for the field `slice` of a request,
-// which is required.
+// Adds --slice, --slices, --chips, --machine-type, --twisted and --override for the field `slice` of a request.
 void AddSliceFlags(Flags& flags, const std::function<v1::Slice*()>& slice);
 
 }  // namespace sliceplan::cli

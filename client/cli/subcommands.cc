@@ -5,10 +5,10 @@
 #include "client/cli/describe.h"
 #include "client/cli/operation.h"
 #include "client/cli/pending.h"
+#include "client/cli/serve.h"
 #include "client/cli/shard.h"
 #include "client/cli/train.h"
 #include "proto/sliceplan/v1/measurement.pb.h"
-#include "proto/sliceplan/v1/serving.pb.h"
 
 namespace sliceplan::cli {
 namespace {
@@ -26,6 +26,19 @@ constexpr char kTrainExamples[] = R"(Examples:
     sliceplan train --model ./config.json --slice h100:64 --tokens 300B --deadline 30d
   What a week of spot chips costs, in JSON:
     sliceplan train --model llama-3-8b --slice v5p-256 --tokens 1T --price-model spot --format json)";
+
+constexpr char kServeExamples[] = R"(Examples:
+  A 70B model in int8 on 16 chips, 32 sequences at a time:
+    sliceplan serve --model llama-3-70b --slice tpu-v5e:4x4 --weights int8 --kv int8 \
+      --prompt 2048 --output 500 --batch 32
+  20 requests a second with targets: does one replica do, and how many are needed?
+    sliceplan serve --model llama-3-70b --slice h100:8 --weights fp8 --prompt 2048~0.8 \
+      --output 500 --rate 20 --ttft-p95 1s --tpot-p95 40ms
+  Prefill and decode on slices of their own, two of one for three of the other:
+    sliceplan serve --model llama-3-70b --prefill-slice tpu-v6e:2x4 --prefill-replicas 2 \
+      --decode-slice tpu-v5e:4x4 --decode-replicas 3 --rate 10
+  Throughput against latency, for a spreadsheet:
+    sliceplan serve --model ./config.json --slice tpu-v6e:2x4 --format csv)";
 
 constexpr char kShardExamples[] = R"(Examples:
   The fastest plans among two slices:
@@ -78,11 +91,8 @@ std::vector<Subcommand> AllSubcommands() {
   using Kind = OperationQuestion::Kind;
   return {
       {"", "train", "Time, memory and cost of training a model on given slices", kTrainExamples, Make<TrainQuestion>},
-      {"", "serve", "Latency, throughput and cost of serving a model: in a later release", "",
-       [] {
-         return std::make_unique<PendingQuestion<v1::EstimateServingRequest, v1::EstimateServingResponse>>(
-             "sliceplan.v1.PlannerService/EstimateServing");
-       }},
+      {"", "serve", "Latency, throughput and cost of serving a model on given slices", kServeExamples,
+       Make<ServeQuestion>},
       {"", "shard", "The best slices and plans for a training job", kShardExamples, Make<ShardQuestion>},
       {"", "model", "Parameters, FLOPs and KV cache of a model", kModelExamples, Make<DescribeQuestion>},
       {"op", "matmul", "A matmul, on one chip or sharded over a mesh", kMatmulExamples,

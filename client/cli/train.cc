@@ -14,6 +14,7 @@ void TrainQuestion::AddFlags(Flags& flags) {
   flags.Group("Model and chips");
   AddModelFlag(flags, "--model", [this] { return request_.mutable_model(); });
   AddSliceFlags(flags, [request] { return request->mutable_slice(); });
+  flags.Require("slice");
 
   flags.Group("Job");
   AddJobFlags(flags, "workload", workload);

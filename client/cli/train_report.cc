@@ -1,15 +1,10 @@
 // The table of `sliceplan train`.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "client/cli/breakdown_report.h"
 #include "client/cli/choices.h"
 #include "client/cli/estimate_text.h"
 #include "client/cli/text.h"
@@ -17,9 +12,6 @@
 
 namespace sliceplan::cli {
 namespace {
-
-// Lines of the breakdown that are shown one by one.
-constexpr size_t kBreakdownRows = 12;
 
 std::string StepTimeText(const v1::TrainingEstimate& estimate) {
   const v1::StepTime& time = estimate.step_time();
@@ -77,47 +69,17 @@ std::string CostText(const v1::TrainingEstimate& estimate) {
   return text;
 }
 
-std::string MemoryText(const v1::TrainingMemory& memory) {
-  const auto used = static_cast<double>(memory.used_bytes());
-  const auto capacity = static_cast<double>(memory.capacity_bytes());
-  std::string text = absl::StrCat(Bytes(used), " of ", Bytes(capacity), " per chip");
-  if (capacity > 0) absl::StrAppend(&text, " (", Percent(used / capacity), ")");
-  if (memory.headroom_bytes() < 0) {
-    absl::StrAppend(&text, ", ", Bytes(-static_cast<double>(memory.headroom_bytes())), " too much");
-  }
-  return text;
-}
-
-std::string PieceText(const v1::AxisAssignment& piece) {
-  std::string text = absl::StrCat("axis ", piece.physical_axis(), " x", piece.factor());
-  if (piece.has_stride() && piece.stride() > 1) absl::StrAppend(&text, " every ", piece.stride());
-  return text;
-}
-
-std::string MappingText(const v1::TrainingEstimate& estimate) {
-  std::vector<std::string> texts;
-  for (const v1::AxisPlacement& placement : estimate.mapping()) {
-    std::vector<std::string> pieces;
-    for (const v1::AxisAssignment& piece : placement.pieces()) pieces.push_back(PieceText(piece));
-    std::string text = absl::StrCat(ChoiceName(placement.axis()), " on ");
-    if (!pieces.empty()) absl::StrAppend(&text, absl::StrJoin(pieces, " + "), placement.closes_ring() ? " (ring)" : "");
-    if (placement.dcn_degree() > 1)
-      absl::StrAppend(&text, pieces.empty() ? "" : " and ", "DCN x", placement.dcn_degree());
-    texts.push_back(text);
-  }
-  return absl::StrJoin(texts, "; ");
-}
-
 void PrintSummary(const v1::TrainingEstimate& estimate, Report& report) {
   if (estimate.has_step_time()) report.Row("step time", StepTimeText(estimate));
   if (estimate.has_mfu_ratio()) report.Row("utilisation", UtilizationText(estimate));
   if (estimate.has_tokens_per_second()) report.Row("throughput", ThroughputText(estimate));
   if (estimate.has_time_to_train_seconds()) report.Row("training", DurationText(estimate));
   if (estimate.has_cost()) report.Row("cost", CostText(estimate));
-  if (estimate.has_memory()) report.Row("memory", MemoryText(estimate.memory()));
+  if (estimate.has_memory())
+    report.Row("memory", MemoryText(estimate.memory().used_bytes(), estimate.memory().capacity_bytes()));
   if (estimate.has_bottleneck()) report.Row("bottleneck", estimate.bottleneck().sentence());
   if (estimate.has_parallelism()) report.Row("plan", PlanText(estimate));
-  if (!estimate.mapping().empty()) report.Row("mapping", MappingText(estimate));
+  if (!estimate.mapping().empty()) report.Row("mapping", MappingText(estimate.mapping()));
   if (estimate.idle_chip_count() > 0) report.Row("idle", Plural(estimate.idle_chip_count(), "chip"));
   if (estimate.has_energy() && estimate.energy().has_total_kilowatt_hours()) {
     report.Row("energy",
@@ -125,120 +87,24 @@ void PrintSummary(const v1::TrainingEstimate& estimate, Report& report) {
   }
 }
 
-void PrintOutcome(const v1::TrainingEstimate& estimate, const Flags& flags, Report& report) {
-  if (estimate.has_shortfall()) report.Row("missing", estimate.shortfall().sentence());
-  if (!estimate.has_smallest_fix()) return;
-  const v1::Fix& fix = estimate.smallest_fix();
-  std::string text = fix.sentence();
-  if (!fix.changes().empty()) absl::StrAppend(&text, " [", ChangesText(fix.changes(), flags), "]");
-  report.Row("fix", text);
-}
-
-void PrintPhases(const v1::TrainingEstimate& estimate, double total, Report& report) {
-  std::map<v1::Phase, double> seconds;
-  for (const v1::BreakdownEntry& entry : estimate.breakdown()) seconds[entry.phase()] += entry.seconds();
-  std::vector<std::string> texts;
-  for (const auto& [phase, part] : seconds) {
-    const std::string name = phase == v1::PHASE_UNSPECIFIED ? "other" : ChoiceName(phase);
-    texts.push_back(absl::StrCat(absl::StrReplaceAll(name, {{"-", " "}}), " ", Percent(part / total)));
-  }
-  report.Sentence(absl::StrJoin(texts, ", "));
-}
-
-// What a line is spent on.
-std::string PartText(const v1::BreakdownEntry& entry) {
-  const bool part_of_model = entry.component() != v1::COMPONENT_UNSPECIFIED && entry.component() != v1::COMPONENT_OTHER;
-  if (part_of_model) return ComponentText(entry.component());
-  if (entry.axis() != v1::PARALLELISM_AXIS_UNSPECIFIED) return "communication";
-  return absl::StrReplaceAll(ChoiceName(entry.phase()), {{"-", " "}});
-}
-
-// Lines of the same part, resource and axis together, over phases and layer groups.
-void PrintBreakdown(const v1::TrainingEstimate& estimate, Report& report) {
-  struct Line {
-    std::string part;
-    std::string resource;
-    double seconds = 0;
-    double hidden_seconds = 0;
-  };
-  std::map<std::tuple<std::string, v1::Resource, v1::ParallelismAxis>, Line> merged;
-  double total = 0;
-  for (const v1::BreakdownEntry& entry : estimate.breakdown()) {
-    Line& line = merged[{PartText(entry), entry.resource(), entry.axis()}];
-    line.part = PartText(entry);
-    line.resource = ResourceText(entry.resource());
-    if (entry.axis() != v1::PARALLELISM_AXIS_UNSPECIFIED) {
-      absl::StrAppend(&line.resource, ", ", ChoiceName(entry.axis()));
-    }
-    line.seconds += entry.seconds();
-    line.hidden_seconds += entry.hidden_seconds();
-    total += entry.seconds();
-  }
-  if (!(total > 0)) return;
-  std::vector<Line> lines;
-  for (const auto& [key, line] : merged) lines.push_back(line);
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
-    return std::tie(a.seconds, a.hidden_seconds) > std::tie(b.seconds, b.hidden_seconds);
-  });
-  if (lines.size() > kBreakdownRows + 1) {
-    Line rest = {absl::StrCat(lines.size() - kBreakdownRows, " smaller lines"), "", 0, 0};
-    for (size_t i = kBreakdownRows; i < lines.size(); ++i) {
-      rest.seconds += lines[i].seconds;
-      rest.hidden_seconds += lines[i].hidden_seconds;
-    }
-    lines.resize(kBreakdownRows);
-    lines.push_back(rest);
-  }
-  report.Section("Where the step goes");
-  PrintPhases(estimate, total, report);
-  const bool any_hidden =
-      std::any_of(lines.begin(), lines.end(), [](const Line& line) { return line.hidden_seconds > 0; });
-  std::vector<Column> columns = {{"part", false}, {"resource", false}, {"time", true}, {"share", true}};
-  if (any_hidden) columns.push_back({"hidden", true});
-  columns.push_back({"", false});
-  std::vector<std::vector<std::string>> rows;
-  for (const Line& line : lines) {
-    std::vector<std::string> row = {line.part, line.resource, Seconds(line.seconds), Percent(line.seconds / total)};
-    if (any_hidden) row.push_back(line.hidden_seconds > 0 ? Seconds(line.hidden_seconds) : "");
-    row.push_back(Report::Bar(line.seconds / total));
-    rows.push_back(std::move(row));
-  }
-  report.Table(columns, rows);
-}
-
 void PrintMemory(const v1::TrainingMemory& memory, int stage_count, Report& report) {
-  struct Class {
-    const char* name;
-    int64_t bytes;
-  };
-  const Class classes[] = {
-      {"parameters", memory.parameters_bytes()},
-      {"gradients", memory.gradients_bytes()},
-      {"optimizer state", memory.optimizer_bytes()},
-      {"saved activations", memory.activations_bytes()},
-      {"gathered weights", memory.gathered_weights_bytes()},
-      {"logits and loss", memory.logits_bytes()},
-      {"workspace", memory.workspace_bytes()},
-      {"collective buffers", memory.buffers_bytes()},
-      {"runtime reserve", memory.reserve_bytes()},
-      {"not at the same time", -memory.not_coexisting_bytes()},
-  };
   std::string heading = "Memory of the fullest chip";
   if (stage_count > 1) absl::StrAppend(&heading, ", pipeline stage ", memory.stage_index() + 1, " of ", stage_count);
   report.Section(heading);
   if (!memory.moment().empty()) report.Sentence(absl::StrCat("At its worst: ", memory.moment(), "."));
-  const auto capacity = static_cast<double>(memory.capacity_bytes());
-  std::vector<std::vector<std::string>> rows;
-  for (const Class& part : classes) {
-    const auto bytes = static_cast<double>(part.bytes);
-    if (part.bytes != 0) rows.push_back({part.name, Bytes(bytes), Report::Bar(capacity > 0 ? bytes / capacity : 0)});
-  }
-  rows.push_back(
-      {"used", Bytes(static_cast<double>(memory.used_bytes())),
-       absl::StrCat("of ", Bytes(capacity), ", ", Bytes(std::abs(static_cast<double>(memory.headroom_bytes()))),
-                    memory.headroom_bytes() < 0 ? " too much" : " free")});
-  if (memory.host_bytes() > 0) rows.push_back({"host memory", Bytes(static_cast<double>(memory.host_bytes())), ""});
-  report.Table({{"", false}, {"", true}, {"", false}}, rows);
+  std::vector<std::vector<std::string>> host;
+  if (memory.host_bytes() > 0) host.push_back({"host memory", Bytes(static_cast<double>(memory.host_bytes())), ""});
+  PrintMemoryClasses({{"parameters", memory.parameters_bytes()},
+                      {"gradients", memory.gradients_bytes()},
+                      {"optimizer state", memory.optimizer_bytes()},
+                      {"saved activations", memory.activations_bytes()},
+                      {"gathered weights", memory.gathered_weights_bytes()},
+                      {"logits and loss", memory.logits_bytes()},
+                      {"workspace", memory.workspace_bytes()},
+                      {"collective buffers", memory.buffers_bytes()},
+                      {"runtime reserve", memory.reserve_bytes()},
+                      {"not at the same time", -memory.not_coexisting_bytes()}},
+                     memory.used_bytes(), memory.capacity_bytes(), host, report);
 }
 
 void PrintThresholds(const v1::TrainingThresholds& thresholds, Report& report) {
@@ -298,9 +164,14 @@ void PrintTraining(const v1::EstimateTrainingResponse& response, const std::stri
   const bool feasible = estimate.outcome() == v1::OUTCOME_FEASIBLE;
   report.Headline(OutcomeText(estimate.outcome()), feasible ? Tone::kGood : Tone::kBad,
                   absl::StrCat("training ", model, " on ", SliceText(estimate.slice())));
-  PrintOutcome(estimate, flags, report);
+  if (estimate.has_shortfall()) PrintShortfall(estimate.shortfall(), report);
+  if (estimate.has_smallest_fix()) PrintFix(estimate.smallest_fix(), flags, report);
   PrintSummary(estimate, report);
-  PrintBreakdown(estimate, report);
+  if (TotalSeconds(estimate.breakdown()) > 0) {
+    report.Section("Where the step goes");
+    report.Sentence(PhasesText(estimate.breakdown()));
+    PrintBreakdown(estimate.breakdown(), report);
+  }
   if (estimate.has_memory()) PrintMemory(estimate.memory(), estimate.stage_memory_size(), report);
   if (estimate.has_thresholds()) PrintThresholds(estimate.thresholds(), report);
   if (!estimate.paddings().empty()) {

@@ -16,6 +16,7 @@
 #include "server/catalog/content_hash.h"
 #include "server/catalog/efficiency.h"
 #include "server/catalog/near_names.h"
+#include "server/catalog/serving_efficiency.h"
 #include "server/catalog/slice_record.h"
 #include "server/hardware/price_table.h"
 
@@ -375,15 +376,18 @@ void CatalogBuilder::BuildProfiles(Catalog& catalog) {
     problems.Require("workload", record.workload() != v1::CALIBRATION_WORKLOAD_UNSPECIFIED);
     problems.Require("source", !record.source().empty());
     problems.RequireDate("as_of", record.as_of());
-    // Training constants have a fixed list of names; each family's are read as its chips would.
-    const bool training = record.workload() == v1::CALIBRATION_WORKLOAD_TRAINING;
-    if (training) EfficiencyOf(record, "", problems);
+    // Each workload has a fixed list of constants; each family's are read as its chips would.
+    const auto check = [&](const v1::CalibrationProfile& read, absl::string_view accelerator_id) {
+      if (record.workload() == v1::CALIBRATION_WORKLOAD_TRAINING) EfficiencyOf(read, accelerator_id, problems);
+      if (record.workload() == v1::CALIBRATION_WORKLOAD_SERVING) ServingEfficiencyOf(read, accelerator_id, problems);
+    };
+    check(record, "");
     absl::flat_hash_set<std::string> covered;
     for (const v1::CalibrationFamily& family : record.families()) {
-      if (training && family.accelerators_size() > 0) {
+      if (family.accelerators_size() > 0) {
         v1::CalibrationProfile alone;
         *alone.add_families() = family;
-        EfficiencyOf(alone, family.accelerators(0), problems);
+        check(alone, family.accelerators(0));
       }
       for (const std::string& id : family.accelerators()) {
         CheckAccelerator(id, problems);

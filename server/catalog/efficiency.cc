@@ -1,32 +1,15 @@
 #include "server/catalog/efficiency.h"
 
-#include <cmath>
-
-#include "absl/strings/str_cat.h"
+#include "server/catalog/constant_table.h"
 
 namespace sliceplan::catalog {
 namespace {
 
 using roofline::EfficiencyProfile;
 
-enum class Range {
-  kNotNegative,
-  kAtLeastOne,
-  kShare,  // above 0, at most 1
-};
+using Range = ConstantRange;
 
-struct NumberField {
-  absl::string_view name;
-  double EfficiencyProfile::*member;
-  Range range;
-};
-
-struct FlagField {
-  absl::string_view name;
-  bool EfficiencyProfile::*member;
-};
-
-constexpr NumberField kNumbers[] = {
+constexpr NumberConstant<EfficiencyProfile> kNumbers[] = {
     {"matmul_inverse_ratio", &EfficiencyProfile::matmul_inverse_ratio, Range::kAtLeastOne},
     {"matmul_hbm_sensitivity", &EfficiencyProfile::matmul_hbm_sensitivity, Range::kNotNegative},
     {"matmul_operand_bytes_ratio", &EfficiencyProfile::matmul_operand_bytes_ratio, Range::kNotNegative},
@@ -73,63 +56,19 @@ constexpr NumberField kNumbers[] = {
     {"reserved_hbm_bytes", &EfficiencyProfile::reserved_hbm_bytes, Range::kNotNegative},
 };
 
-constexpr FlagField kFlags[] = {
+constexpr FlagConstant<EfficiencyProfile> kFlags[] = {
     {"attention_uses_sustained_rate", &EfficiencyProfile::attention_uses_sustained_rate},
     {"expert_axis_shards_dense_weights", &EfficiencyProfile::expert_axis_shards_dense_weights},
     {"fused_gradient_accumulation", &EfficiencyProfile::fused_gradient_accumulation},
     {"whole_layer_recompute", &EfficiencyProfile::whole_layer_recompute},
 };
 
-// What is wrong with a value; empty when nothing is.
-absl::string_view Fault(double value, Range range) {
-  if (!std::isfinite(value)) return "must be finite";
-  switch (range) {
-    case Range::kNotNegative: return value >= 0 ? "" : "must not be negative";
-    case Range::kAtLeastOne: return value >= 1 ? "" : "must be at least 1";
-    case Range::kShare: return value > 0 && value <= 1 ? "" : "must be above 0 and at most 1";
-  }
-  return "";
-}
-
-void Apply(const v1::Constant& constant, EfficiencyProfile& profile, RecordProblems& problems) {
-  const std::string field = absl::StrCat("constants[", constant.name(), "]");
-  for (const NumberField& number : kNumbers) {
-    if (number.name != constant.name()) continue;
-    const absl::string_view fault = Fault(constant.value(), number.range);
-    if (!fault.empty()) {
-      problems.Add(field, fault);
-    } else {
-      profile.*number.member = constant.value();
-    }
-    return;
-  }
-  for (const FlagField& flag : kFlags) {
-    if (flag.name != constant.name()) continue;
-    if (constant.value() != 0 && constant.value() != 1) {
-      problems.Add(field, "must be 0 or 1");
-    } else {
-      profile.*flag.member = constant.value() == 1;
-    }
-    return;
-  }
-  problems.Add(field, "is not a constant of a profile (server/roofline/efficiency.h lists them)");
-}
-
 }  // namespace
 
 EfficiencyProfile EfficiencyOf(const v1::CalibrationProfile& record, absl::string_view accelerator_id,
                                RecordProblems& problems) {
-  EfficiencyProfile profile;
-  profile.name = record.name();
-  profile.version = record.version();
-  for (const v1::Constant& constant : record.constants()) Apply(constant, profile, problems);
-  for (const v1::CalibrationFamily& family : record.families()) {
-    for (const std::string& id : family.accelerators()) {
-      if (id != accelerator_id) continue;
-      for (const v1::Constant& constant : family.constants()) Apply(constant, profile, problems);
-    }
-  }
-  return profile;
+  return ProfileOf<EfficiencyProfile>({kNumbers, kFlags, "server/roofline/efficiency.h"}, record, accelerator_id,
+                                      problems);
 }
 
 }  // namespace sliceplan::catalog

@@ -120,6 +120,7 @@ struct Advice {
   std::string code;            // UPPER_SNAKE
   std::string sentence;        // with numbers
   double step_time_ratio = 1;  // new over old expected step time, when it changes
+  double cost_ratio = 1;       // new over old cost per token, when it changes (serving)
   int64_t memory_bytes = 0;    // change of used bytes per chip
   std::vector<FieldChange> changes;
 };

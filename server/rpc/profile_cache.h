@@ -9,22 +9,31 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/catalog/catalog.h"
 #include "server/roofline/efficiency.h"
+#include "server/roofline/serving_efficiency.h"
 
 namespace sliceplan::rpc {
 
 using ProfileHandle = std::shared_ptr<const roofline::EfficiencyProfile>;
+using ServingProfileHandle = std::shared_ptr<const roofline::ServingEfficiency>;
 
 // Thread-safe.
 class ProfileCache {
  public:
-  // `record` must be of `catalog`; `accelerator_id` is empty for a custom chip.
+  // `record` must be of `catalog` and for training; `accelerator_id` is empty for a custom chip.
   ProfileHandle Find(const catalog::Catalog& catalog, const catalog::v1::CalibrationProfile& record,
                      const std::string& accelerator_id);
+  // The same for a record of serving.
+  ServingProfileHandle FindServing(const catalog::Catalog& catalog, const catalog::v1::CalibrationProfile& record,
+                                   const std::string& accelerator_id);
 
  private:
+  // Forgets the profiles of other catalogs. Requires the lock.
+  void Keep(const catalog::Catalog& catalog);
+
   std::mutex mutex_;
   std::string catalog_version_;  // of everything below
   absl::flat_hash_map<std::string, ProfileHandle> profiles_;
+  absl::flat_hash_map<std::string, ServingProfileHandle> serving_profiles_;
 };
 
 }  // namespace sliceplan::rpc

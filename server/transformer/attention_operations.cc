@@ -74,6 +74,9 @@ void AddGroupedQuery(const GroupedQueryAttention& attention, int64_t hidden_dim,
   softmax.value_head_dim = static_cast<int32_t>(value_head_dim);
   softmax.window = attention.sliding_window;
   softmax.chunk = attention.chunked_window;
+  softmax.cache_head_count = attention.kv_head_count;
+  softmax.cache_width = static_cast<int32_t>(attention.head_dim + value_head_dim);
+  softmax.reads_earlier_cache = attention.shares_earlier_kv;
 
   operations.norm_parameter_count += QkNormElements(attention);
   if (attention.sinks) operations.other_parameter_count += attention.query_head_count;
@@ -118,6 +121,10 @@ void AddLatent(const LatentAttention& attention, int64_t hidden_dim, LayerOperat
   softmax.kv_head_count = attention.query_head_count;
   softmax.qk_head_dim = static_cast<int32_t>(qk_head_dim);
   softmax.value_head_dim = attention.v_head_dim;
+  softmax.cache_head_count = 1;
+  softmax.cache_width = static_cast<int32_t>(latent_width);
+  softmax.absorbed_qk_dim = static_cast<int32_t>(latent_width);
+  softmax.absorbed_value_dim = attention.kv_lora_rank;
 
   if (attention.indexer_head_count > 0) {
     const int64_t query_source = attention.q_lora_rank > 0 ? attention.q_lora_rank : hidden_dim;
@@ -166,6 +173,8 @@ void AddCompressed(const CompressedAttention& attention, int64_t hidden_dim, Lay
   softmax.value_head_dim = attention.head_dim;
   softmax.window = attention.sliding_window;
   softmax.compression = attention.compression;
+  softmax.cache_head_count = 1;
+  softmax.cache_width = attention.head_dim;  // key and value are one vector
   operations.split_elements_per_token += kProjectionPasses * static_cast<double>(query_width + head_dim);
   if (attention.compression == 0) return;
 

@@ -69,6 +69,15 @@ struct SoftmaxAttention {
   int32_t selected_key_count = 0;  // keys per query, compressed entries where there are any; 0: all
   int32_t indexer_head_count = 0;
   int32_t indexer_head_dim = 0;
+  // What generation reads of every earlier key (kv_cache.h has the sums over layers): `cache_head_count` parts of
+  // `cache_width` elements each. Tensor parallelism divides whole parts; 1: one vector for all heads.
+  int32_t cache_head_count = 0;
+  int32_t cache_width = 0;
+  bool reads_earlier_cache = false;  // of another layer; this one stores none
+  // Widths of a score and of a value against a latent cache, the up projection absorbed into queries and outputs
+  // (DeepSeek-V2, section 2.1.2); 0: as in training.
+  int32_t absorbed_qk_dim = 0;
+  int32_t absorbed_value_dim = 0;
 };
 
 // Recurrence of a constant-state layer. FLOPs are linear in tokens.

@@ -185,6 +185,24 @@ void CountCheckpoint(const Architecture& architecture, const ModelOperations& mo
 
 }  // namespace
 
+double ServedWeightBytes(const Architecture& architecture, const WeightMatmul& matmul,
+                         const std::vector<int32_t>& positions) {
+  const double wide_bytes =
+      static_cast<double>(WeightElements(matmul)) * hardware::BytesPerElement(hardware::DataType::kBf16);
+  const Quantization& quantization = architecture.quantization;
+  if (quantization.method.empty() || !quantization.Quantizes(matmul.weight_class) ||
+      IsException(quantization, matmul, kAllLayers)) {
+    return wide_bytes;
+  }
+  const auto stored_bytes = static_cast<double>(
+      QuantizedBytes(quantization.FormatOf(matmul.weight_class), matmul.n, matmul.k, Copies(matmul)).bytes);
+  const auto wide_layers = std::count_if(positions.begin(), positions.end(),
+                                         [&](int32_t layer) { return IsException(quantization, matmul, layer); });
+  if (wide_layers == 0) return stored_bytes;
+  const double wide_share = static_cast<double>(wide_layers) / static_cast<double>(positions.size());
+  return stored_bytes + wide_share * (wide_bytes - stored_bytes);
+}
+
 ParameterCount CountParameters(const Architecture& architecture, const ModelOperations& model) {
   ParameterCount parameters;
   At(parameters.components, Component::kEmbedding) = model.embedding_parameter_count;

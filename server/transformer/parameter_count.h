@@ -52,6 +52,11 @@ absl::StatusOr<ParameterCount> CountParameters(const Architecture& architecture)
 // Bytes of the main model's weights with every matmul weight and table in `dtype`, no scales.
 double WeightBytes(const ParameterCount& parameters, hardware::DataType dtype);
 
+// Bytes that an engine reads of one weight, its experts together: as stored where the checkpoint quantises it, scales
+// included, else in 16 bits. The mean over the layers in `positions`, which may be empty outside the stack.
+double ServedWeightBytes(const Architecture& architecture, const WeightMatmul& matmul,
+                         const std::vector<int32_t>& positions);
+
 // The `limit` largest tensors, by elements of one layer, then by name.
 std::vector<TensorSize> LargestTensors(const ModelOperations& model, size_t limit);
 

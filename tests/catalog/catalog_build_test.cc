@@ -240,7 +240,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"profile_of_nothing", R"(# proto-message: CalibrationProfiles
                 profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_TRAINING source: "s" as_of: "2026-08"
                            families { name: "f" accelerators: ["no-chip"] } })",
-                "profiles p: accelerator: \"no-chip\" is not the id"}),
+                "profiles p: accelerator: \"no-chip\" is not the id"},
+        BadCase{"serving_constant_of_training", R"(# proto-message: CalibrationProfiles
+                profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_SERVING source: "s" as_of: "2026-08"
+                           constants { name: "matmul_inverse_ratio" value: 1.1 source: "s" } })",
+                "profiles p: constants[matmul_inverse_ratio]: is not a constant of a profile "
+                "(server/roofline/serving_efficiency.h"},
+        BadCase{"serving_constant_out_of_range", R"(# proto-message: CalibrationProfiles
+                profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_SERVING source: "s" as_of: "2026-08"
+                           constants { name: "burst_share" value: 1.5 source: "s" } })",
+                "profiles p: constants[burst_share]: must be 0 to 1"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(CatalogBuildTest, ReportsEveryProblemOfEveryFileAtOnce) {

@@ -75,6 +75,7 @@ class Call(unittest.TestCase):
             for method, request in (
                     ("PlannerService/EstimateTraining", questions.llama_training(questions.FSDP_CONTEXT)),
                     ("PlannerService/EstimateTraining", questions.FIVE_VIOLATIONS),
+                    ("PlannerService/EstimateServing", questions.SERVING_BATCH),
                     ("PlannerService/EstimateServing", {}),
                     ("sliceplan.v1.AnalysisService/DescribeModel", {"model": {"preset": "deepseek-v3"}}),
                     ("CatalogService/ListSlices", {"filter": 'accelerator="tpu-v6e"'}),

@@ -49,3 +49,23 @@ SMALL_SEARCH = {
 
 # Many experts on every slice that is sold.
 LONG_PROPOSALS = {"model": {"preset": "deepseek-v3"}, "training": {"globalBatchTokens": str(4 * FULL_BATCH_TOKENS)}}
+
+_SERVED = {"model": {"preset": "llama-3-70b"}, "slice": {"accelerator": "tpu-v5e", "topology": "4x4"}}
+# Chapter 7 of "How To Scale Your Model": int8 weights and cache, 8,192 tokens of context.
+SERVING_BATCH = {
+    **_SERVED, "parallelism": {"ici": {"tensor": 16}}, "estimationMode": "ESTIMATION_MODE_ROOFLINE",
+    "workload": {"promptTokens": 8064, "outputTokens": 256, "batchSize": 32,
+                 "precision": {"weights": "DATA_TYPE_INT8", "kvCache": "DATA_TYPE_INT8"}}}
+SERVING_RATE = {
+    **_SERVED, "slo": {"ttft": {"p95Seconds": 2}, "tpot": {"p95Seconds": 0.1}},
+    "workload": {"promptDistribution": {"moments": {"meanTokens": 1000, "coefficientOfVariation": 0.8}},
+                 "outputTokens": 200, "requestsPerSecond": 2, "precision": {"weights": "DATA_TYPE_INT8"}}}
+SERVING_APART = {
+    "model": {"preset": "llama-3-70b"},
+    "workload": {"requestsPerSecond": 2, "precision": {"weights": "DATA_TYPE_INT8"}},
+    "pools": [{"role": "POOL_ROLE_PREFILL", "slice": {"accelerator": "tpu-v6e", "topology": "2x4"}},
+              {"role": "POOL_ROLE_DECODE", "slice": {"accelerator": "tpu-v5e", "topology": "4x4"}, "replicaCount": 2}]}
+SERVING_SEARCH = {
+    "model": {"preset": "llama-3-8b"}, "serving": {"promptTokens": 1000, "outputTokens": 200, "requestsPerSecond": 5},
+    "constraints": {"slo": {"tpot": {"p95Seconds": 0.1}}},
+    "slices": {"slices": [{"accelerator": "tpu-v5e", "topology": "2x4"}, {"accelerator": "h100", "chipCount": 8}]}}

@@ -5,10 +5,11 @@ import answers
 import catalog_lists
 import failures
 import lifetime
+import serving
 import sharding
 import standard_services
 
 import harness
 
 if __name__ == "__main__":
-    harness.main(answers, catalog_lists, failures, sharding, standard_services, lifetime)
+    harness.main(answers, catalog_lists, failures, serving, sharding, standard_services, lifetime)

@@ -9,6 +9,7 @@ Runs the test program, which writes its samples and their facts, and then
 
 import argparse
 import ast
+import json
 import os
 import re
 import subprocess
@@ -188,6 +189,28 @@ def xpk_parser():
   capacity.add_argument("--reservation")
   for name in ("on-demand", "spot", "flex"):
     capacity.add_argument("--" + name, action="store_true")
+  return parser
+
+
+def vllm_parser():
+  """Engine arguments of `vllm serve` as its documentation lists them, 0.8 to 0.11, and --additional_config of plug-ins."""
+  parser = Parser()
+  parser.add_argument("model")
+  for name in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "max-model-len",
+               "max-num-seqs", "max-num-batched-tokens"):
+    parser.add_argument("--" + name, type=int)
+  parser.add_argument("--block-size", type=int, choices=[1, 8, 16, 32, 64, 128])
+  parser.add_argument("--gpu-memory-utilization", type=float)
+  parser.add_argument("--dtype", choices=["auto", "half", "float16", "bfloat16", "float", "float32"])
+  parser.add_argument("--kv-cache-dtype", choices=["auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"])
+  parser.add_argument("--quantization", choices=["awq", "bitsandbytes", "compressed-tensors", "experts_int8", "fp8",
+                                                 "gptq", "gguf", "modelopt", "tpu_int8"])
+  parser.add_argument("--distributed-executor-backend", choices=["ray", "mp", "uni", "external_launcher"])
+  for name in ("enable-chunked-prefill", "enable-prefix-caching", "enable-expert-parallel",
+               "disable-hybrid-kv-cache-manager"):
+    parser.add_argument("--" + name, action=argparse.BooleanOptionalAction)
+  for name in ("--speculative-config", "--kv-transfer-config", "--additional_config"):
+    parser.add_argument(name, type=json.loads)
   return parser
 
 
@@ -440,6 +463,43 @@ class RenderingsTest(unittest.TestCase):
         self.assertEqual(args.words[0], "alpha")
 
     self.each("Cloud_TPU", check)
+
+  def test_vllm_arguments(self):
+
+    def check(text, facts):
+      words = self.words(text, "vllm")
+      starts = [i for i, word in enumerate(words) if word == "serve"]
+      self.assertEqual(len(starts), facts["pools"])
+      for pool, start in enumerate(starts):
+        end = starts[pool + 1] if pool + 1 < len(starts) else len(words)
+        args = vllm_parser().parse_args(words[start + 1:end])
+        self.assertEqual(args.model, "YOUR_MODEL value")
+        of = lambda name: facts[f"{name}{pool}"]  # pylint: disable=cell-var-from-loop
+        strategy = (args.additional_config or {}).get("sharding", {}).get("sharding_strategy", {})
+        ranks = (args.tensor_parallel_size * (args.pipeline_parallel_size or 1) * (args.data_parallel_size or 1)
+                 * strategy.get("expert_parallelism", 1))
+        self.assertEqual(ranks, of("chips"))
+        self.assertEqual(args.tensor_parallel_size, of("tensor"))
+        self.assertEqual(strategy.get("tensor_parallelism", args.tensor_parallel_size), args.tensor_parallel_size)
+        self.assertEqual(args.pipeline_parallel_size or 1, of("pipeline"))
+        self.assertEqual(bool(args.enable_expert_parallel), of("expert") > 1 and not facts["torus"])
+        # What vLLM's SchedulerConfig asserts.
+        self.assertGreaterEqual(args.max_num_batched_tokens, args.max_num_seqs)
+        if not args.enable_chunked_prefill:
+          self.assertGreaterEqual(args.max_num_batched_tokens, args.max_model_len)
+        self.assertGreaterEqual(args.max_model_len, facts["context"])
+        self.assertGreater(args.gpu_memory_utilization, 0)
+        self.assertLessEqual(args.gpu_memory_utilization, 1)
+        self.assertLess(args.max_num_seqs * (args.data_parallel_size or 1) - facts["max_batch"], of("chips"))
+        if args.speculative_config:
+          self.assertEqual(args.speculative_config["model"], "YOUR_DRAFT_MODEL value")
+          self.assertGreaterEqual(args.speculative_config["num_speculative_tokens"], 1)
+        partition = re.findall(r"VLLM_PP_LAYER_PARTITION=([0-9,]+)", text)
+        if partition:
+          layers = [int(part) for part in partition[0].split(",")]
+          self.assertEqual((len(layers), sum(layers)), (args.pipeline_parallel_size, facts["layers"]))
+
+    self.each("vLLM", check)
 
 
 if __name__ == "__main__":

@@ -160,13 +160,6 @@ TEST(ShardingRequestTest, EverythingIsSaidAtOnce) {
                                    "capacity.pools[1].free_slice_count", "constraints.hbm_headroom_ratio", "top_k"));
 }
 
-TEST(ShardingRequestTest, ServingComesLater) {
-  v1::ProposeShardingResponse response;
-  const Result result = Call(kMethod, FromText<v1::ProposeShardingRequest>("serving {}"), &response);
-  EXPECT_EQ(result.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(result.status().message(), HasSubstr("Meanwhile"));
-}
-
 TEST(ShardingRequestTest, NearNamesOfAccelerators) {
   const Converted converted("accelerators { names: 'tpu-v5q' }");
   ASSERT_EQ(converted.violations.size(), 1u);
@@ -343,8 +336,8 @@ TEST(ShardingRequestTest, ConstraintsReachTheEngine) {
   EXPECT_TRUE(search.constraints.allow_idle_chips);
   EXPECT_TRUE(search.constraints.allow_padding);
   EXPECT_EQ(search.proposal_count, 7u);
-  EXPECT_THAT(converted.question.render, ElementsAre(planner::RenderTarget::kJax));
-  EXPECT_EQ(converted.question.time_limit, absl::Milliseconds(5));
+  EXPECT_THAT(converted.question.limits.render, ElementsAre(planner::RenderTarget::kJax));
+  EXPECT_EQ(converted.question.limits.time_limit, absl::Milliseconds(5));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 namespace sliceplan::rpc {
 namespace {
 
+using catalog::v1::CalibrationWorkload;
+
 constexpr size_t kMaxNameBytes = 64;
 
 const catalog::v1::CalibrationProfile* FindProfile(const std::string& name, const catalog::Catalog& catalog) {
@@ -19,14 +21,55 @@ const catalog::v1::CalibrationProfile* FindProfile(const std::string& name, cons
   return nullptr;
 }
 
+const std::string& DefaultOf(const catalog::Accelerator& accelerator, CalibrationWorkload workload) {
+  return workload == catalog::v1::CALIBRATION_WORKLOAD_SERVING ? accelerator.record.default_serving_profile()
+                                                               : accelerator.record.default_training_profile();
+}
+
 // The default of the first chip of the catalog with the same kind of fabric.
-std::string DefaultOf(hardware::FabricKind fabric, const catalog::Catalog& catalog) {
+std::string DefaultOf(hardware::FabricKind fabric, CalibrationWorkload workload, const catalog::Catalog& catalog) {
   for (const catalog::Accelerator& accelerator : catalog.accelerators()) {
-    if (accelerator.spec.fabric == fabric && !accelerator.record.default_training_profile().empty()) {
-      return accelerator.record.default_training_profile();
+    if (accelerator.spec.fabric == fabric && !DefaultOf(accelerator, workload).empty()) {
+      return DefaultOf(accelerator, workload);
     }
   }
   return "";
+}
+
+absl::string_view WorkloadName(CalibrationWorkload workload) {
+  return workload == catalog::v1::CALIBRATION_WORKLOAD_SERVING ? "serving" : "training";
+}
+
+// The record for one kind of job; nullptr with a violation at `path` when there is none.
+const catalog::v1::CalibrationProfile* ToRecord(const std::string& name, CalibrationWorkload workload,
+                                                const catalog::ResolvedSlice& slice, const catalog::Catalog& catalog,
+                                                const FieldPath& path, Violations& violations,
+                                                Assumptions& assumptions) {
+  if (!CheckProfileName(name, catalog, path, violations)) return nullptr;
+  std::string used = name;
+  if (used.empty() && slice.accelerator != nullptr) used = DefaultOf(*slice.accelerator, workload);
+  if (used.empty()) {
+    used = DefaultOf(slice.slice.accelerator.fabric, workload, catalog);
+    if (!used.empty()) {
+      assumptions.Add("calibration_profile", used,
+                      absl::StrCat("Calibration profile ", used, ": that of other chips with the same kind of fabric, ",
+                                   "because this one has none of its own."));
+    }
+  }
+  const catalog::v1::CalibrationProfile* const record = used.empty() ? nullptr : FindProfile(used, catalog);
+  if (record == nullptr) {
+    violations.Add(path, "This chip has no calibration profile; name one, or use ESTIMATION_MODE_ROOFLINE.",
+                   "NO_CALIBRATION_PROFILE");
+    return nullptr;
+  }
+  if (record->workload() != workload) {
+    violations.Add(path,
+                   absl::StrCat(record->name(), " is a profile of ", WorkloadName(record->workload()), ", not of ",
+                                WorkloadName(workload), "."),
+                   "WRONG_CALIBRATION_PROFILE");
+    return nullptr;
+  }
+  return record;
 }
 
 }  // namespace
@@ -51,29 +94,17 @@ bool CheckProfileName(const std::string& name, const catalog::Catalog& catalog, 
 ProfileHandle ToTrainingProfile(const std::string& name, const catalog::ResolvedSlice& slice,
                                 const catalog::Catalog& catalog, ProfileCache& cache, const FieldPath& path,
                                 Violations& violations, Assumptions& assumptions) {
-  if (!CheckProfileName(name, catalog, path, violations)) return nullptr;
-  std::string used = name;
-  if (used.empty() && slice.accelerator != nullptr) used = slice.accelerator->record.default_training_profile();
-  if (used.empty()) {
-    used = DefaultOf(slice.slice.accelerator.fabric, catalog);
-    if (!used.empty()) {
-      assumptions.Add("calibration_profile", used,
-                      absl::StrCat("Calibration profile ", used, ": that of other chips with the same kind of fabric, ",
-                                   "because this one has none of its own."));
-    }
-  }
-  const catalog::v1::CalibrationProfile* const record = used.empty() ? nullptr : FindProfile(used, catalog);
-  if (record == nullptr) {
-    violations.Add(path, "This chip has no calibration profile; name one, or use ESTIMATION_MODE_ROOFLINE.",
-                   "NO_CALIBRATION_PROFILE");
-    return nullptr;
-  }
-  if (record->workload() == catalog::v1::CALIBRATION_WORKLOAD_SERVING) {
-    violations.Add(path, absl::StrCat(record->name(), " is a profile of serving, not of training."),
-                   "WRONG_CALIBRATION_PROFILE");
-    return nullptr;
-  }
-  return cache.Find(catalog, *record, slice.slice.accelerator_id);
+  const catalog::v1::CalibrationProfile* const record =
+      ToRecord(name, catalog::v1::CALIBRATION_WORKLOAD_TRAINING, slice, catalog, path, violations, assumptions);
+  return record == nullptr ? nullptr : cache.Find(catalog, *record, slice.slice.accelerator_id);
+}
+
+ServingProfileHandle ToServingProfile(const std::string& name, const catalog::ResolvedSlice& slice,
+                                      const catalog::Catalog& catalog, ProfileCache& cache, const FieldPath& path,
+                                      Violations& violations, Assumptions& assumptions) {
+  const catalog::v1::CalibrationProfile* const record =
+      ToRecord(name, catalog::v1::CALIBRATION_WORKLOAD_SERVING, slice, catalog, path, violations, assumptions);
+  return record == nullptr ? nullptr : cache.FindServing(catalog, *record, slice.slice.accelerator_id);
 }
 
 }  // namespace sliceplan::rpc

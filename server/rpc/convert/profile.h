@@ -20,6 +20,11 @@ ProfileHandle ToTrainingProfile(const std::string& name, const catalog::Resolved
                                 const catalog::Catalog& catalog, ProfileCache& cache, const FieldPath& path,
                                 Violations& violations, Assumptions& assumptions);
 
+// The same for serving.
+ServingProfileHandle ToServingProfile(const std::string& name, const catalog::ResolvedSlice& slice,
+                                      const catalog::Catalog& catalog, ProfileCache& cache, const FieldPath& path,
+                                      Violations& violations, Assumptions& assumptions);
+
 // Whether `name` is empty or a profile of the catalog; adds a violation when not.
 bool CheckProfileName(const std::string& name, const catalog::Catalog& catalog, const FieldPath& path,
                       Violations& violations);

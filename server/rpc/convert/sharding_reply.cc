@@ -9,12 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "server/planner/render/rendering.h"
 #include "server/rpc/convert/enums.h"
 #include "server/rpc/convert/model.h"
 #include "server/rpc/convert/parallelism.h"
+#include "server/rpc/convert/search_reply.h"
 #include "server/rpc/convert/slice.h"
 #include "server/rpc/convert/training_estimate.h"
 #include "server/rpc/convert/training_job.h"
@@ -22,14 +21,6 @@
 
 namespace sliceplan::rpc {
 namespace {
-
-void AddWarning(absl::string_view code, absl::string_view sentence, absl::string_view field,
-                v1::ProposeShardingResponse* response) {
-  v1::Warning* const warning = response->add_warnings();
-  warning->set_code(code.data(), code.size());
-  warning->set_sentence(AsSentence(sentence));
-  warning->set_field(field.data(), field.size());
-}
 
 // The job that a proposal is the estimate of, as EstimateTraining would have it.
 void SetJob(const SearchQuestion& question, size_t candidate, TrainingQuestion& job_question) {
@@ -41,38 +32,11 @@ void SetJob(const SearchQuestion& question, size_t candidate, TrainingQuestion& 
   job_question.job = planner::JobOf(question.search, candidate);
 }
 
-planner::SliceNames NamesOf(const Candidate& candidate, const CandidateTerms& terms) {
-  planner::SliceNames names;
-  const hardware::Slice& slice = candidate.slice.slice;
-  names.machine_type = slice.machine_type;
-  names.host_count = slice.host_count;
-  names.chips_per_host = slice.chips_per_host;
-  if (const catalog::v1::SliceRecord* const record = candidate.slice.record(); record != nullptr) {
-    names.accelerator_type = record->cloud_tpu_accelerator_type();
-    names.topology = record->topology();
-    names.gke_tpu_accelerator = record->gke_tpu_accelerator();
-    names.xpk_device_type = record->xpk_device_type();
-    names.gke_workload_policy_required = record->gke_workload_policy_required();
-  }
-  if (candidate.slice.gpu_machine != nullptr) names.gke_accelerator = candidate.slice.gpu_machine->gke_accelerator();
-  if (candidate.pool != nullptr) {
-    names.zone = candidate.pool->zone();
-    names.capacity_pool = candidate.pool->name();
-  }
-  for (const auto& [proto, engine] : kPriceModels) {
-    if (proto == terms.price_model) names.price_model = engine;
-  }
-  return names;
-}
-
-// What could not be written, by its reason, with the ranks of the proposals.
-using Unwritten = std::map<std::string, std::vector<int>>;
-
 void AddRenderings(const SearchQuestion& question, const planner::Proposal& proposal, int rank, v1::Proposal* proto,
                    Unwritten& unwritten) {
   const Candidate& candidate = question.candidates[proposal.candidate];
   const planner::SearchCandidate& chosen = question.search.candidates[proposal.candidate];
-  std::vector<planner::RenderTarget> targets = question.render;
+  std::vector<planner::RenderTarget> targets = question.limits.render;
   if (targets.empty() && rank == 1) targets = planner::DefaultTargets(chosen.slice);
   if (targets.empty()) return;
   planner::RenderInput input;
@@ -170,65 +134,10 @@ void SetNearMiss(const SearchQuestion& question, const planner::NearMiss& miss, 
 void SetReport(const SearchQuestion& question, const planner::ShardingAnswer& answer, v1::SearchReport* report) {
   report->set_considered_count(answer.considered_count);
   report->set_evaluated_count(answer.evaluated_count);
-  std::map<absl::string_view, int64_t> pruned;
-  for (int i = 0; i < planner::kPruneReasonCount; ++i) {
-    const int64_t count = answer.pruned[static_cast<size_t>(i)];
-    if (count > 0) pruned[planner::PruneReasonName(static_cast<planner::PruneReason>(i))] = count;
-  }
-  for (const auto& [reason, count] : pruned) {
-    v1::PrunedCount* const entry = report->add_pruned();
-    entry->set_reason(reason.data(), reason.size());
-    entry->set_count(count);
-  }
+  AddPruned(answer.pruned, report);
   report->set_exhaustive(answer.exhaustive);
   if (std::isfinite(answer.optimality_gap_ratio)) report->set_optimality_gap_ratio(answer.optimality_gap_ratio);
   report->set_candidate_slice_count(static_cast<int32_t>(question.candidates.size()));
-}
-
-void AddClosedForm(const planner::ClosedFormOptimum& ours, v1::ProposeShardingResponse* response) {
-  v1::ClosedFormOptimum* const optimum = response->add_closed_forms();
-  optimum->set_name(ours.name);
-  for (const planner::LogicalAxis axis : planner::kLogicalAxes) {
-    const double degree = ours.degrees[static_cast<size_t>(axis)];
-    if (degree <= 0) continue;
-    v1::ClosedFormDegree* const entry = optimum->add_degrees();
-    entry->set_axis(ToProto(kParallelismAxes, axis));
-    entry->set_degree(degree);
-  }
-  if (ours.network_seconds.has_value()) optimum->set_network_seconds(*ours.network_seconds);
-  optimum->set_sentence(AsSentence(ours.sentence));
-}
-
-void AddWarnings(const SearchQuestion& question, const planner::ShardingAnswer& answer, const Unwritten& unwritten,
-                 v1::ProposeShardingResponse* response) {
-  const bool needs_price =
-      question.search.objective == planner::Objective::kMinCost || question.search.constraints.budget_usd.has_value();
-  if (!question.unpriced_accelerators.empty()) {
-    AddWarning("NO_PUBLIC_PRICE",
-               absl::StrCat("no public price on these terms for ", absl::StrJoin(question.unpriced_accelerators, ", "),
-                            needs_price ? ": left out, because the search needs one" : ": their plans have no cost"),
-               "pricing", response);
-  }
-  if (question.candidates.empty()) {
-    AddWarning("NO_CANDIDATES", "no slice is free, so that nothing was searched", "capacity", response);
-  }
-  if (!question.candidates.empty() && answer.exhaustive && answer.proposals.empty() && answer.considered_count == 0 &&
-      response->search().pruned().empty()) {
-    AddWarning("NO_LEGAL_PLAN", "no plan of these slices is legal with the degrees that are fixed or forbidden",
-               "constraints", response);
-  }
-  for (const auto& [reason, ranks] : unwritten) {
-    // The reason stays as it is: it may begin with a name.
-    v1::Warning* const warning = response->add_warnings();
-    warning->set_code("NOT_RENDERED");
-    const bool single = response->proposals_size() == 1;
-    warning->set_sentence(
-        single ? reason
-               : absl::StrCat(absl::StripSuffix(reason, "."), " (proposal ", absl::StrJoin(ranks, ", "), ")."));
-    warning->set_field("render");
-  }
-  for (const std::string& sentence : answer.warnings) AddWarning("ENGINE_NOTE", sentence, "", response);
-  AddImportWarnings(*question.model, response->mutable_warnings());
 }
 
 }  // namespace
@@ -251,7 +160,11 @@ void ToProto(const SearchQuestion& question, const planner::ShardingAnswer& answ
   for (const std::string& sentence : answer.assumptions) {
     response->add_assumptions()->set_sentence(AsSentence(sentence));
   }
-  AddWarnings(question, answer, unwritten, response);
+  const bool needs_price =
+      question.search.objective == planner::Objective::kMinCost || question.search.constraints.budget_usd.has_value();
+  AddSearchWarnings(question, needs_price, unwritten, response);
+  for (const std::string& sentence : answer.warnings) AddSearchWarning("ENGINE_NOTE", sentence, "", response);
+  AddImportWarnings(*question.model, response->mutable_warnings());
 }
 
 }  // namespace sliceplan::rpc

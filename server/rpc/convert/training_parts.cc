@@ -146,6 +146,7 @@ void ToProto(const planner::Advice& advice, double expected_seconds, v1::Advice*
     proto->set_expected_seconds(expected_seconds * advice.step_time_ratio);
     proto->set_time_change_ratio(advice.step_time_ratio - 1);
   }
+  if (advice.cost_ratio != 1) proto->set_cost_change_ratio(advice.cost_ratio - 1);
   if (advice.memory_bytes != 0) proto->set_memory_change_bytes(static_cast<double>(advice.memory_bytes));
 }
 

@@ -1,14 +1,20 @@
 #include "server/rpc/handlers/planner_handlers.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/planner/estimate_training.h"
+#include "server/planner/serving/estimate_serving.h"
+#include "server/planner/serving/serving_search.h"
 #include "server/planner/sharding_search.h"
 #include "server/rpc/convert/model.h"
+#include "server/rpc/convert/serving_estimate.h"
+#include "server/rpc/convert/serving_job.h"
+#include "server/rpc/convert/serving_search.h"
 #include "server/rpc/convert/sharding_reply.h"
 #include "server/rpc/convert/sharding_request.h"
 #include "server/rpc/convert/training_estimate.h"
@@ -33,6 +39,21 @@ absl::Time EndOfSearch(absl::Time start, std::optional<absl::Duration> limit, ab
     end = deadline - std::min(std::max(deadline - start, absl::ZeroDuration()) / kReplyShare, kMaxReplyTime);
   }
   return limit.has_value() ? std::min(end, start + *limit) : end;
+}
+
+// Told to a search before each piece of work.
+std::function<planner::SearchSignal()> SignalOf(const CallContext& call, absl::Time end) {
+  return [&call, end] {
+    if (call.Cancelled()) return planner::SearchSignal::kCancel;
+    const bool late = end != absl::InfiniteFuture() && absl::Now() >= end;
+    return late ? planner::SearchSignal::kAnswerNow : planner::SearchSignal::kGoOn;
+  };
+}
+
+void SetEnd(double elapsed_seconds, const catalog::Catalog& catalog, v1::ProposeShardingResponse* response) {
+  response->mutable_search()->set_elapsed_seconds(elapsed_seconds);
+  response->set_engine_version(EngineVersion());
+  response->set_catalog_version(catalog.version());
 }
 
 }  // namespace
@@ -65,23 +86,46 @@ Effort PlannerHandlers::EffortOf(const v1::EstimateTrainingRequest& request) con
   return given && IsQuicklyRead(request.model(), engine_.models) ? Effort::kShort : Effort::kLong;
 }
 
-Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest&, v1::EstimateServingResponse*,
-                                        const CallContext&) {
-  return Unimplemented("sliceplan.v1.PlannerService/EstimateServing",
-                       "Serving estimates (latency, throughput, memory and cost of inference) come in a later release. "
-                       "Meanwhile AnalysisService/DescribeModel counts weights and KV cache, and "
-                       "AnalysisService/AnalyzeOperation times the matmuls and the attention of a decode step.");
+Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest& request,
+                                        v1::EstimateServingResponse* response, const CallContext& call) {
+  const auto catalog = engine_.catalogs.Snapshot();
+  const FieldPath path;
+  Violations violations;
+  ServingQuestion question;
+  v1::ServingEstimate* const estimate = response->mutable_estimate();
+  ToServingJob(request, *catalog, engine_.models, engine_.profiles, path, question,
+               estimate->mutable_cost()->mutable_prices(), violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  planner::ServingAnswer answer =
+      planner::EstimateServing(question.job, engine_.mappings, [&call] { return call.Stopped(); });
+  if (answer.cancelled) return Stopped(call);
+  violations.AddMissing(path, answer.violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  ToProto(question, answer.estimate, estimate);
+  response->set_engine_version(EngineVersion());
+  response->set_catalog_version(catalog->version());
+  return Result();
+}
+
+Effort PlannerHandlers::EffortOf(const v1::EstimateServingRequest& request) const {
+  const auto is_given = [](const auto& replica) {
+    return replica.has_parallelism() && replica.parallelism().has_ici();
+  };
+  const v1::ServingWorkload& workload = request.workload();
+  const bool quick = IsQuicklyRead(request.model(), engine_.models) &&
+                     (!workload.speculative().has_draft_model() ||
+                      IsQuicklyRead(workload.speculative().draft_model(), engine_.models)) &&
+                     (request.pools().empty() ? is_given(request)
+                                              : std::all_of(request.pools().begin(), request.pools().end(), is_given));
+  return quick && workload.has_batch_size() ? Effort::kShort : Effort::kLong;
 }
 
 Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& request,
                                         v1::ProposeShardingResponse* response, const CallContext& call) {
   const absl::Time start = absl::Now();
-  if (request.has_serving()) {
-    return Unimplemented("sliceplan.v1.PlannerService/ProposeSharding",
-                         "Proposals for serving come with the serving estimates, in a later release. Meanwhile a "
-                         "training workload is searched for, and AnalysisService/DescribeModel counts weights and KV "
-                         "cache.");
-  }
+  if (request.has_serving()) return ProposeServing(request, response, call, start);
   const auto catalog = engine_.catalogs.Snapshot();
   const FieldPath path;
   Violations violations;
@@ -91,12 +135,8 @@ Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& reques
 
   planner::ShardingAnswer answer;
   if (!question.candidates.empty()) {
-    const absl::Time end = EndOfSearch(start, question.time_limit, call.deadline);
-    answer = planner::ProposeSharding(question.search, engine_.mappings, [&call, end] {
-      if (call.Cancelled()) return planner::SearchSignal::kCancel;
-      const bool late = end != absl::InfiniteFuture() && absl::Now() >= end;
-      return late ? planner::SearchSignal::kAnswerNow : planner::SearchSignal::kGoOn;
-    });
+    answer = planner::ProposeSharding(question.search, engine_.mappings,
+                                      SignalOf(call, EndOfSearch(start, question.limits.time_limit, call.deadline)));
   }
   if (answer.cancelled) return Stopped(call);
   AddEngineViolations(request, path, std::move(answer.violations), violations);
@@ -104,9 +144,28 @@ Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& reques
 
   const double elapsed_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   ToProto(question, answer, response);
-  response->mutable_search()->set_elapsed_seconds(elapsed_seconds);
-  response->set_engine_version(EngineVersion());
-  response->set_catalog_version(catalog->version());
+  SetEnd(elapsed_seconds, *catalog, response);
+  return Result();
+}
+
+Result PlannerHandlers::ProposeServing(const v1::ProposeShardingRequest& request, v1::ProposeShardingResponse* response,
+                                       const CallContext& call, absl::Time start) {
+  const auto catalog = engine_.catalogs.Snapshot();
+  Violations violations;
+  ServingSearchQuestion question;
+  ToServingSearch(request, *catalog, engine_.models, engine_.profiles, FieldPath(), question, violations);
+  if (!violations.empty()) return violations.ToResult();
+
+  planner::ServingSearchAnswer answer;
+  if (!question.candidates.empty()) {
+    answer = planner::ProposeServing(question.search, engine_.mappings,
+                                     SignalOf(call, EndOfSearch(start, question.limits.time_limit, call.deadline)));
+  }
+  if (answer.cancelled) return Stopped(call);
+
+  const double elapsed_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  ToProto(question, answer, response);
+  SetEnd(elapsed_seconds, *catalog, response);
   return Result();
 }
 

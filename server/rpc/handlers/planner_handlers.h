@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_SERVER_RPC_HANDLERS_PLANNER_HANDLERS_H_
 #define SLICEPLAN_SERVER_RPC_HANDLERS_PLANNER_HANDLERS_H_
 
+#include "absl/time/time.h"
 #include "proto/sliceplan/v1/serving.pb.h"
 #include "proto/sliceplan/v1/sharding.pb.h"
 #include "proto/sliceplan/v1/training.pb.h"
@@ -26,8 +27,14 @@ class PlannerHandlers {
 
   // Short when the plan is given and the model need not be read; a search is long.
   Effort EffortOf(const v1::EstimateTrainingRequest& request) const;
+  // Short when the plans and the batch are given too; replays and searches are long.
+  Effort EffortOf(const v1::EstimateServingRequest& request) const;
 
  private:
+  // The same for a serving load; `start` is when the call came.
+  Result ProposeServing(const v1::ProposeShardingRequest& request, v1::ProposeShardingResponse* response,
+                        const CallContext& call, absl::Time start);
+
   Engine& engine_;
 };
 

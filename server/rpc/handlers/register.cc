@@ -36,7 +36,7 @@ MethodTable MakeMethodTable(Engine* engine) {
   const auto planner_effort = [planner](const auto& request) { return planner->EffortOf(request); };
   constexpr absl::string_view kPlanner = "sliceplan.v1.PlannerService";
   Add(table, kPlanner, "EstimateTraining", planner, &PlannerHandlers::EstimateTraining, planner_effort);
-  Add(table, kPlanner, "EstimateServing", planner, &PlannerHandlers::EstimateServing, kAlwaysShort);
+  Add(table, kPlanner, "EstimateServing", planner, &PlannerHandlers::EstimateServing, planner_effort);
   Add(table, kPlanner, "ProposeSharding", planner, &PlannerHandlers::ProposeSharding, kAlwaysLong);
 
   const auto analysis = std::make_shared<AnalysisHandlers>(engine);

@@ -187,13 +187,25 @@ TEST(CommandTest, NamesTheFlagsOfErrors) {
 }
 
 TEST(CommandTest, PassesOnWhatComesLater) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"serve", "--model", "llama-3-70b", "--slice", "v5p-8", "--batch", "8"}, {"compare", "x"}}) {
-    const Finished run = RunWith(arguments);
-    EXPECT_EQ(run.status, kServiceError) << arguments[0];
-    EXPECT_THAT(run.err, HasSubstr("later release"));
-    EXPECT_THAT(run.err, HasSubstr("UNIMPLEMENTED"));
+  const Finished run = RunWith({"compare", "x"});
+  EXPECT_EQ(run.status, kServiceError);
+  EXPECT_THAT(run.err, HasSubstr("later release"));
+  EXPECT_THAT(run.err, HasSubstr("UNIMPLEMENTED"));
+}
+
+TEST(CommandTest, ServesInThreeFormats) {
+  const std::vector<std::string> question = {"serve",       "--model",       "llama-3-70b", "--slice",
+                                             "tpu-v5e:4x4", "--weights",     "int8",        "--batch",
+                                             "8",           "--parallelism", "tensor=16"};
+  const Finished table = RunWith(question);
+  EXPECT_EQ(table.status, kAnswered) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("serving llama-3-70b on tpu-v5e 4x4 (16 chips)"));
+  for (const auto& [format, start] : {std::pair{"json", "{\n \"estimate\": {"}, {"csv", "batch_size,parallelism,"}}) {
+    std::vector<std::string> other = question;
+    other.insert(other.end(), {"--format", format});
+    EXPECT_THAT(RunWith(other).out, StartsWith(start));
   }
+  EXPECT_EQ(RunWith({"train", "--model", "gpt2", "--slice", "v5p-8", "--format", "csv"}).status, kUsageError);
 }
 
 TEST(CommandTest, ProposesPlans) {

@@ -1,0 +1,492 @@
+#include "server/planner/serving/estimate_serving.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/planner/serving/batch_point.h"
+#include "server/planner/serving/closed_loop.h"
+#include "server/planner/serving/frontier.h"
+#include "server/planner/serving/plan_choice.h"
+#include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/replica_plan.h"
+#include "server/planner/serving/serving_advice.h"
+#include "server/planner/serving/serving_limits.h"
+#include "server/planner/serving/serving_money.h"
+#include "server/planner/serving/serving_outcome.h"
+#include "server/planner/words.h"
+
+namespace sliceplan::planner {
+namespace {
+
+// Without targets, replicas are counted so that none is busier than this: above it waits grow fast.
+constexpr double kTargetUtilization = 0.8;
+
+// A pool of the job with its plan.
+struct Pool {
+  std::unique_ptr<ReplicaPlan> plan;
+  PlannedPool planned;
+};
+
+class Estimator {
+ public:
+  Estimator(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled)
+      : job_(job), mappings_(mappings), cancelled_(cancelled) {}
+
+  ServingAnswer Run() {
+    CheckPools(job_, answer_.violations);
+    if (!answer_.violations.empty() || !PlanPools()) return std::move(answer_);
+    FillShape();
+    if (!FillMemory()) return std::move(answer_);
+    RunLoad();
+    if (answer_.cancelled) return std::move(answer_);
+    FillPasses();
+    FillMoney();
+    FillFrontier();
+    JudgeTargets(job_, main().max_batch_size, Floor(), answer_.estimate);
+    if (job_.workload.load == ServingLoadKind::kRate) CountReplicas();
+    AddServingAdvice(job_, *main().plan, main().max_batch_size, mappings_, answer_.estimate);
+    return std::move(answer_);
+  }
+
+ private:
+  ServingEstimate& estimate() { return answer_.estimate; }
+  const PlannedPool& main() const { return pools_[main_].planned; }
+  const PlannedPool* prefill() const { return prefill_ ? &pools_[*prefill_].planned : nullptr; }
+
+  // False: the answer is complete without times.
+  bool PlanPools() {
+    for (size_t i = 0; i < job_.pools.size(); ++i) {
+      const ServingPool& pool = job_.pools[i];
+      const std::string prefix = job_.pools_given ? absl::StrCat("pools[", i, "].") : "";
+      PoolEstimate filled;
+      filled.replica_count = pool.replica_count;
+      Pool planned;
+      if (pool.parallelism) {
+        std::vector<std::string> notes;
+        CheckServingPlan(job_, pool, *pool.parallelism, prefix, answer_.violations, notes, &filled.paddings);
+        if (!answer_.violations.empty()) continue;
+        auto made = ReplicaPlan::Make(job_, pool, *pool.parallelism, NominalBatch(job_), mappings_);
+        if (!made.ok()) {
+          answer_.violations.push_back(ViolationOf(made.status(), prefix));
+          continue;
+        }
+        planned.plan = *std::move(made);
+      } else {
+        PlanChoice choice = ChoosePlan(job_, pool, mappings_, cancelled_);
+        answer_.cancelled |= choice.cancelled;
+        if (choice.cancelled) return false;
+        if (!choice.figure_missing.ok()) {
+          answer_.violations.push_back(ViolationOf(choice.figure_missing, prefix));
+          continue;
+        }
+        if (choice.plan == nullptr) {
+          SetNoLegalPlan(pool, estimate());
+          return false;
+        }
+        planned.plan = std::move(choice.plan);
+        std::vector<std::string> notes;
+        std::vector<hardware::Violation> none;
+        CheckServingPlan(job_, pool, planned.plan->parallelism(), prefix, none, notes, &filled.paddings);
+        estimate().assumptions.push_back(absl::StrCat(
+            prefix, "parallelism: the best of ", CountWords(choice.considered_count), " ways to spread a replica"));
+        for (ServingPoint& point : choice.frontier) frontier_.push_back(std::move(point));
+      }
+      filled.parallelism = planned.plan->parallelism();
+      filled.mapping = PlacementsOf(*planned.plan);
+      planned.planned.plan = planned.plan.get();
+      planned.planned.replica_count = pool.replica_count;
+      planned.planned.max_batch_size = planned.plan->memory().MaxBatch(FullContext(job_.workload));
+      if (pool.role == PoolRole::kPrefill) {
+        prefill_ = i;
+      } else if (!has_main_) {
+        main_ = i;
+        has_main_ = true;
+      }
+      estimate().chip_count += pool.slice.TotalChips() * pool.replica_count;
+      estimate().pools.push_back(std::move(filled));
+      pools_.push_back(std::move(planned));
+    }
+    return answer_.violations.empty();
+  }
+
+  void FillShape() {
+    const ReplicaPlan& plan = *main().plan;
+    FillLoadUsed(job_, plan, estimate());
+    FillLimits(job_, plan, estimate());
+    estimate().max_batch_size = static_cast<int32_t>(main().max_batch_size);
+    estimate().max_context_tokens = plan.memory().MaxContext();
+    const int32_t limit = job_.model.architecture->max_position_count;
+    if (limit > 0 && FullContext(job_.workload) > limit) {
+      estimate().warnings.push_back(absl::StrCat("Prompt and output together are ",
+                                                 CountWords(FullContext(job_.workload)),
+                                                 " tokens; the model's config "
+                                                 "allows ",
+                                                 CountWords(limit), "."));
+    }
+  }
+
+  // False: the load does not fit.
+  bool FillMemory() {
+    const int64_t asked = job_.workload.load == ServingLoadKind::kBatch ? job_.workload.batch_size : 1;
+    for (size_t i = 0; i < pools_.size(); ++i) {
+      const bool decodes = job_.pools[i].role != PoolRole::kPrefill;
+      estimate().pools[i].memory = pools_[i].plan->memory().Of(decodes ? asked : 1, FullContext(job_.workload));
+    }
+    estimate().memory = estimate().pools[main_].memory;
+    for (size_t i = 0; i < pools_.size(); ++i) {
+      const bool decodes = job_.pools[i].role != PoolRole::kPrefill;
+      if (pools_[i].planned.max_batch_size >= (decodes ? asked : 1)) continue;
+      estimate().batch_size = static_cast<int32_t>(asked);
+      FillPassesAt(asked);
+      SetOutOfMemory(job_, *pools_[i].plan, decodes ? asked : 1, mappings_, estimate());
+      return false;
+    }
+    return true;
+  }
+
+  void RunLoad() {
+    switch (job_.workload.load) {
+      case ServingLoadKind::kLargestBatch: {
+        const int64_t most = main().max_batch_size;
+        const int64_t within = job_.slo.Any() ? LargestBatchWithin(job_, *main().plan, most) : most;
+        RunBatch(std::max<int64_t>(1, within));
+        break;
+      }
+      case ServingLoadKind::kBatch: RunBatch(job_.workload.batch_size); break;
+      case ServingLoadKind::kConcurrency:
+      case ServingLoadKind::kRate: RunSystem(); break;
+    }
+  }
+
+  double ReplicaCount() const {
+    double count = 0;
+    for (size_t i = 0; i < pools_.size(); ++i) {
+      if (job_.pools[i].role != PoolRole::kPrefill) count += static_cast<double>(pools_[i].planned.replica_count);
+    }
+    return count;
+  }
+
+  // Of the whole system.
+  double Saturation() const {
+    if (prefill_) return SustainedRate(job_, main(), prefill());
+    double rate = 0;
+    for (const Pool& pool : pools_) rate += SustainedRate(job_, pool.planned);
+    return rate;
+  }
+
+  // Everybody starts together: every request takes the same time.
+  void RunBatch(int64_t batch_size) {
+    estimate().batch_size = static_cast<int32_t>(batch_size);
+    ServingThroughput& throughput = estimate().throughput;
+    double seconds = 0;
+    BatchPoint first;
+    for (size_t i = 0; i < pools_.size(); ++i) {
+      if (job_.pools[i].role == PoolRole::kPrefill) continue;
+      const BatchPoint point = PointOf(job_, *pools_[i].plan, std::min(batch_size, pools_[i].planned.max_batch_size));
+      const double count = static_cast<double>(pools_[i].planned.replica_count);
+      throughput.requests_per_second += count * point.requests_per_second;
+      seconds += count;
+      if (i == main_) first = point;
+      estimate().pools[i].memory = pools_[i].plan->memory().Of(point.batch_size, FullContext(job_.workload));
+    }
+    estimate().memory = estimate().pools[main_].memory;
+    if (prefill_) {
+      const CacheTransfer transfer = TransferOf(job_, *prefill()->plan, *main().plan);
+      first.ttft_seconds = prefill()->plan->PrefillSeconds(1) + transfer.seconds;
+      first.end_to_end_seconds += first.ttft_seconds - first.tpot_seconds;
+    }
+    const double output = job_.workload.output.Mean();
+    SetThroughput(throughput.requests_per_second);
+    throughput.saturation_requests_per_second = Saturation();
+    if (job_.slo.Any()) {
+      throughput.goodput_requests_per_second = Meets(first, job_.slo) ? throughput.requests_per_second : 0;
+    }
+    const auto same = [](double value) { return Latency{value, value, value, value}; };
+    estimate().ttft = same(first.ttft_seconds);
+    estimate().tpot = same(first.tpot_seconds);
+    estimate().inter_token_latency = same(first.tpot_seconds);
+    estimate().end_to_end = same(first.end_to_end_seconds);
+    estimate().normalized_time_per_output_token = same(first.end_to_end_seconds / output);
+  }
+
+  void SetThroughput(double requests_per_second) {
+    ServingThroughput& throughput = estimate().throughput;
+    throughput.requests_per_second = requests_per_second;
+    throughput.output_tokens_per_second = requests_per_second * job_.workload.output.Mean();
+    throughput.input_tokens_per_second = requests_per_second * job_.workload.prompt.Mean();
+    throughput.output_tokens_per_second_per_chip =
+        throughput.output_tokens_per_second / static_cast<double>(estimate().chip_count);
+  }
+
+  // Users or arrivals: by replay.
+  void RunSystem() {
+    ServingThroughput& throughput = estimate().throughput;
+    const double saturation = Saturation();
+    throughput.saturation_requests_per_second = saturation;
+    if (job_.workload.load == ServingLoadKind::kRate && job_.workload.requests_per_second > saturation) {
+      estimate().batch_size = static_cast<int32_t>(main().max_batch_size);
+      SetThroughput(saturation);
+      SetUnstable(job_, saturation, estimate());
+      return;
+    }
+    SystemResult all;
+    double batch = 0;
+    for (size_t i = 0; i < pools_.size(); ++i) {
+      if (job_.pools[i].role == PoolRole::kPrefill) continue;
+      const PlannedPool& pool = pools_[i].planned;
+      const double own = SustainedRate(job_, pool);
+      const double share = DecodeShare(own);
+      if (share <= 0) continue;
+      SystemResult result = ReplayLoad(job_, pool, prefill(), share, cancelled_);
+      if (result.cancelled) {
+        answer_.cancelled = true;
+        return;
+      }
+      if (job_.mode == EstimationMode::kCalibrated) Calibrate(pool, share, result);
+      AddWeighted(result, share, all);
+      estimate().pools[i].busy_ratio = result.busy_ratio;
+      if (prefill_) estimate().pools[*prefill_].busy_ratio = result.prefill_busy_ratio;
+      if (i == main_) batch = result.mean_batch_size;
+      all.unstable |= result.unstable;
+    }
+    estimate().batch_size =
+        static_cast<int32_t>(std::clamp<int64_t>(std::llround(batch), 1, std::max<int64_t>(1, main().max_batch_size)));
+    estimate().memory = main().plan->memory().Of(estimate().batch_size, FullContext(job_.workload));
+    estimate().pools[main_].memory = estimate().memory;
+    SetThroughput(all.requests_per_second);
+    throughput.output_tokens_per_second = all.output_tokens_per_second;
+    throughput.input_tokens_per_second = all.input_tokens_per_second;
+    throughput.output_tokens_per_second_per_chip =
+        all.output_tokens_per_second / static_cast<double>(estimate().chip_count);
+    if (job_.slo.Any()) throughput.goodput_requests_per_second = all.goodput_requests_per_second;
+    if (all.unstable) {
+      SetUnstable(job_, saturation, estimate());
+      return;
+    }
+    estimate().ttft = all.ttft;
+    estimate().tpot = all.tpot;
+    estimate().inter_token_latency = all.inter_token;
+    estimate().end_to_end = all.end_to_end;
+    estimate().normalized_time_per_output_token = all.normalized;
+    queueing_share_ = all.queueing_share;
+    if (all.preemptions > 0) {
+      estimate().warnings.push_back(absl::StrCat("The cache runs full: ", CountWords(all.preemptions),
+                                                 " times in the replay a sequence was thrown out and computed again."));
+    }
+  }
+
+  // Means as measured runs have them; the replay gives the spread around them.
+  void Calibrate(const PlannedPool& pool, double share, SystemResult& result) const {
+    const auto scale = [](double mean, Latency& latency) {
+      if (latency.mean_seconds <= 0) return;
+      const double ratio = mean / latency.mean_seconds;
+      latency.mean_seconds *= ratio;
+      latency.p50_seconds *= ratio;
+      latency.p95_seconds *= ratio;
+      latency.p99_seconds *= ratio;
+    };
+    if (job_.workload.load == ServingLoadKind::kRate || prefill_) {
+      // Taking a request in and sending its first token out.
+      const double fixed = pool.plan->pool().efficiency->request_seconds;
+      for (Latency* latency : {&result.ttft, &result.end_to_end}) {
+        scale(latency->mean_seconds + fixed, *latency);
+      }
+      return;
+    }
+    const double count = static_cast<double>(pool.replica_count);
+    const double users = std::max(1.0, share * job_.workload.concurrency / count);
+    const double output = job_.workload.output.Mean();
+    const double held = job_.workload.prompt.Mean() + pool.plan->pool().efficiency->cache_output_share * output;
+    const ClosedLoop loop =
+        ClosedLoopOf(job_, *pool.plan, users, pool.plan->memory().MaxBatch(static_cast<int64_t>(std::ceil(held))));
+    scale(loop.ttft_seconds, result.ttft);
+    scale(loop.tpot_seconds, result.tpot);
+    scale(loop.tpot_seconds, result.inter_token);
+    scale(loop.ttft_seconds + (output - 1) * loop.tpot_seconds, result.end_to_end);
+    scale((loop.ttft_seconds + (output - 1) * loop.tpot_seconds) / output, result.normalized);
+    result.requests_per_second = count * loop.requests_per_second;
+    result.output_tokens_per_second = result.requests_per_second * output;
+    result.input_tokens_per_second = result.requests_per_second * job_.workload.prompt.Mean();
+    result.mean_batch_size = loop.batch_size;
+  }
+
+  double DecodeShare(double own) const {
+    double total = 0;
+    for (const Pool& pool : pools_) {
+      if (pool.plan->pool().role == PoolRole::kPrefill) continue;
+      total += SustainedRate(job_, pool.planned);
+    }
+    return total > 0 ? own / total : 0;
+  }
+
+  static void AddWeighted(const SystemResult& result, double share, SystemResult& all) {
+    const auto add = [share](const Latency& from, Latency& to) {
+      to.mean_seconds += share * from.mean_seconds;
+      to.p50_seconds += share * from.p50_seconds;
+      to.p95_seconds += share * from.p95_seconds;
+      to.p99_seconds += share * from.p99_seconds;
+    };
+    add(result.ttft, all.ttft);
+    add(result.tpot, all.tpot);
+    add(result.inter_token, all.inter_token);
+    add(result.end_to_end, all.end_to_end);
+    add(result.normalized, all.normalized);
+    all.requests_per_second += result.requests_per_second;
+    all.output_tokens_per_second += result.output_tokens_per_second;
+    all.input_tokens_per_second += result.input_tokens_per_second;
+    all.goodput_requests_per_second += result.goodput_requests_per_second;
+    all.queueing_share += share * result.queueing_share;
+    all.preemptions += result.preemptions;
+  }
+
+  void FillPasses() { FillPassesAt(estimate().batch_size); }
+  void FillPassesAt(int64_t batch_size) {
+    const ReplicaPlan& decode = *main().plan;
+    estimate().decode = decode.timer().Decode(batch_size, DecodeContext(job_.workload), decode.tokens_per_sequence());
+    const ReplicaPlan& reader = prefill_ ? *prefill()->plan : decode;
+    const double prompt = job_.workload.prompt.Mean();
+    estimate().prefill = reader.timer().Prefill(1, prompt, prompt * job_.workload.prefix_cache_hit_ratio,
+                                                reader.policy().prefill_chunk_tokens.value_or(0));
+    if (prefill_) FillDisaggregation();
+  }
+
+  void FillDisaggregation() {
+    Disaggregation apart;
+    const CacheTransfer transfer = TransferOf(job_, *prefill()->plan, *main().plan);
+    apart.kv_transfer_seconds = transfer.seconds;
+    apart.kv_transfer_bytes = static_cast<int64_t>(transfer.bytes);
+    apart.tier = transfer.tier;
+    const double decode = SustainedRate(job_, main()) / static_cast<double>(main().replica_count);
+    const double prefill_rate = SustainedRate(job_, *prefill()) / static_cast<double>(prefill()->replica_count);
+    if (prefill_rate > 0) apart.prefill_per_decode_ratio = decode / prefill_rate;
+    if (!transfer.rate_is_known) {
+      estimate().assumptions.push_back(
+          "pools: the rate of the network between them is not public; handing over the cache counts as free");
+    }
+    estimate().disaggregation = apart;
+  }
+
+  void FillMoney() {
+    const std::optional<double> usd_per_hour = UsdPerHour(job_);
+    ServingThroughput& throughput = estimate().throughput;
+    const double output = std::max(throughput.output_tokens_per_second, 1e-12);
+    if (usd_per_hour) {
+      BilledTokens tokens;
+      tokens.output_tokens_per_second = throughput.output_tokens_per_second;
+      tokens.cached_tokens_per_second = throughput.input_tokens_per_second * job_.workload.prefix_cache_hit_ratio;
+      tokens.input_tokens_per_second = throughput.input_tokens_per_second - tokens.cached_tokens_per_second;
+      tokens.prefill_share = PrefillShare(*usd_per_hour);
+      ServingCost cost = CostOf(job_.cost_split, *usd_per_hour, tokens);
+      bool same = true;
+      for (const ServingPool& pool : job_.pools) same &= pool.usd_per_chip_hour == job_.pools[0].usd_per_chip_hour;
+      if (same) cost.usd_per_chip_hour = job_.pools[0].usd_per_chip_hour;
+      estimate().cost = cost;
+    }
+    double watts = 0;
+    for (const ServingPool& pool : job_.pools) {
+      const hardware::AcceleratorSpec& accelerator = pool.slice.accelerator;
+      const std::optional<double>& one = accelerator.mean_watts ? accelerator.mean_watts : accelerator.tdp_watts;
+      if (!one) return;
+      watts += *one * static_cast<double>(pool.slice.TotalChips()) * pool.replica_count;
+    }
+    constexpr double kTokensPerMillion = 1e6;
+    constexpr double kJoulesPerKilowattHour = 3.6e6;
+    estimate().kilowatt_hours_per_million_output_tokens = watts / output * kTokensPerMillion / kJoulesPerKilowattHour;
+  }
+
+  // By time where one pool does both; by their bills where two share the work.
+  double PrefillShare(double usd_per_hour) const {
+    if (prefill_) {
+      const ServingPool& pool = job_.pools[*prefill_];
+      return *pool.usd_per_chip_hour * static_cast<double>(pool.slice.TotalChips()) * pool.replica_count /
+             std::max(usd_per_hour, 1e-12);
+    }
+    if (main().plan->pool().role == PoolRole::kDecode) return 0;
+    const double output = job_.workload.output.Mean();
+    const double batch = std::max(1, answer_.estimate.batch_size);
+    const double prefill = main().plan->PrefillSeconds(1);
+    const double decode =
+        (output - 1) * main().plan->TokenSeconds(answer_.estimate.batch_size, DecodeContext(job_.workload)) / batch;
+    return prefill + decode > 0 ? prefill / (prefill + decode) : 0;
+  }
+
+  void FillFrontier() {
+    AddBatches(job_, *main().plan, main().max_batch_size, frontier_);
+    estimate().frontier = ParetoOf(std::move(frontier_));
+    estimate().best_point = BestPoint(job_, estimate().frontier);
+  }
+
+  // The fastest that these chips can be, whatever the load.
+  BatchPoint Floor() const {
+    BatchPoint floor = PointOf(job_, *main().plan, 1);
+    if (prefill_) {
+      floor.ttft_seconds =
+          prefill()->plan->PrefillSeconds(1) + TransferOf(job_, *prefill()->plan, *main().plan).seconds;
+    }
+    return floor;
+  }
+
+  // With targets, replays with more replicas until all are met.
+  void CountReplicas() {
+    if (pools_.size() > 1) return;  // which pool should grow is the caller's choice
+    const double sustained = SustainedRate(job_, main()) / static_cast<double>(main().replica_count);
+    if (sustained <= 0) return;
+    constexpr int64_t kMostReplicas = int64_t{1} << 20;
+    const double rate = job_.workload.requests_per_second;
+    const double utilization = job_.slo.Any() ? 1 : kTargetUtilization;
+    const double least = std::ceil(rate / (sustained * utilization));
+    if (least > static_cast<double>(kMostReplicas)) return;
+    int64_t low = std::max<int64_t>(1, static_cast<int64_t>(least));
+    if (!job_.slo.Any()) {
+      estimate().assumptions.push_back(
+          absl::StrCat("replica_count: none busier than ", PercentWords(kTargetUtilization), " of what it sustains"));
+      estimate().replica_count = static_cast<int32_t>(low);
+      return;
+    }
+    if (!Meets(Floor(), job_.slo)) return;  // no number of replicas helps
+    const auto meets = [&](int64_t count) {
+      PlannedPool pool = main();
+      pool.replica_count = count;
+      const SystemResult result = ReplayLoad(job_, pool, nullptr, 1, cancelled_);
+      answer_.cancelled |= result.cancelled;
+      return !result.unstable && MeetsTargets(result, job_.slo);
+    };
+    int64_t high = low;
+    while (!answer_.cancelled && high < kMostReplicas && !meets(high)) {
+      low = high + 1;
+      high = std::min(high + std::max<int64_t>(1, high / 2), kMostReplicas);
+    }
+    while (!answer_.cancelled && low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (meets(middle)) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    estimate().replica_count = static_cast<int32_t>(high);
+    SuggestReplicas(job_, high, estimate());
+  }
+
+  const ServingJob& job_;
+  MappingCache& mappings_;
+  const std::function<bool()>& cancelled_;
+  ServingAnswer answer_;
+  std::vector<Pool> pools_;
+  std::vector<ServingPoint> frontier_;
+  size_t main_ = 0;
+  bool has_main_ = false;
+  std::optional<size_t> prefill_;
+  double queueing_share_ = 0;
+};
+
+}  // namespace
+
+ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled) {
+  return Estimator(job, mappings, cancelled).Run();
+}
+
+}  // namespace sliceplan::planner

@@ -1,0 +1,20 @@
+// One serving estimate: memory, times of prefill and decode, latencies under the load, throughput and cost. Chapter 7
+// of "How To Scale Your Model"; docs/serving.md.
+#ifndef SLICEPLAN_SERVER_PLANNER_SERVING_ESTIMATE_SERVING_H_
+#define SLICEPLAN_SERVER_PLANNER_SERVING_ESTIMATE_SERVING_H_
+
+#include <functional>
+
+#include "server/planner/mapping.h"
+#include "server/planner/serving/serving_estimate.h"
+#include "server/planner/serving/serving_job.h"
+
+namespace sliceplan::planner {
+
+// `cancelled` is polled by replays and searches.
+ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings,
+                              const std::function<bool()>& cancelled = nullptr);
+
+}  // namespace sliceplan::planner
+
+#endif  // SLICEPLAN_SERVER_PLANNER_SERVING_ESTIMATE_SERVING_H_

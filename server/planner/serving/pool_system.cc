@@ -1,0 +1,174 @@
+#include "server/planner/serving/pool_system.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sliceplan::planner {
+namespace {
+
+constexpr double kLeastSeconds = 1e-12;
+constexpr int64_t kRequests = 10'000;
+// A closed loop is measured over this many requests per user, all users together at most kRequests.
+constexpr int64_t kRequestsPerUser = 10;
+// More users than this wait in a queue that only grows: the rest of their wait follows from Little's law.
+constexpr int64_t kMostReplayedUsers = 16'384;
+constexpr int64_t kMostResident = int64_t{1} << 17;
+
+Latency LatencyOf(const LatencySummary& summary) {
+  return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
+}
+
+double Lowest(const LatencyTargets& limits) {
+  // A request counts as good when it keeps the strictest limit of its kind.
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const std::optional<double>& limit :
+       {limits.mean_seconds, limits.p50_seconds, limits.p95_seconds, limits.p99_seconds}) {
+    if (limit) lowest = std::min(lowest, *limit);
+  }
+  return lowest;
+}
+
+Station StationOf(const ServingJob& job, const PlannedPool& pool) {
+  Station station;
+  station.replica_count = pool.replica_count;
+  station.timer = &pool.plan->steps();
+  EngineLimits& limits = station.limits;
+  limits.max_batch_size = std::max<int64_t>(1, pool.max_batch_size);
+  limits.kv_block_tokens = job.workload.kv_block_tokens;
+  const int64_t pool_tokens = pool.plan->memory().PoolTokens(FullContext(job.workload));
+  limits.kv_capacity_tokens = pool_tokens > 0 ? std::max(pool_tokens, limits.kv_block_tokens) : int64_t{1} << 53;
+  const bool separate = pool.plan->pool().efficiency != nullptr && pool.plan->pool().efficiency->separate_prefill;
+  const std::optional<int32_t>& chunk = pool.plan->policy().prefill_chunk_tokens;
+  if (chunk && !separate) {
+    limits.policy = BatchPolicy::kChunkedPrefill;
+    // Sequences that write are never held up by the budget.
+    limits.step_token_budget = std::max<int64_t>(*chunk, limits.max_batch_size * pool.plan->tokens_per_sequence() + 1);
+  } else {
+    limits.policy = BatchPolicy::kWholePrefill;
+    limits.step_token_budget = std::max<int64_t>(1, FullContext(job.workload));
+  }
+  return station;
+}
+
+ServingSystem SystemOf(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
+  ServingSystem system;
+  system.main = StationOf(job, main);
+  if (prefill != nullptr) {
+    system.prefill = StationOf(job, *prefill);
+    system.transfer_seconds_per_prompt = TransferOf(job, *prefill->plan, *main.plan).seconds;
+  }
+  return system;
+}
+
+RequestMix MixOf(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
+  const ServingWorkload& workload = job.workload;
+  RequestMix mix;
+  mix.prompt = workload.prompt;
+  mix.output = workload.output;
+  // Prompts of a pool that only decodes come with their caches.
+  mix.prefix_cache_hit_ratio =
+      main.plan->pool().role == PoolRole::kDecode && prefill == nullptr ? 1 : workload.prefix_cache_hit_ratio;
+  if (workload.speculation) {
+    mix.draft_tokens = workload.speculation->draft_tokens;
+    mix.acceptance_ratio = workload.speculation->acceptance_ratio;
+  }
+  return mix;
+}
+
+}  // namespace
+
+double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
+  if (main.max_batch_size < 1) return 0;
+  return SaturationOf(SystemOf(job, main, prefill), MixOf(job, main, prefill)).requests_per_second;
+}
+
+double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
+  if (pool.plan->pool().role != PoolRole::kPrefill) return SustainedRate(job, pool, nullptr);
+  return static_cast<double>(pool.replica_count) / std::max(pool.plan->PrefillSeconds(1), kLeastSeconds);
+}
+
+double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second) {
+  PlannedPool one = pool;
+  one.replica_count = 1;
+  const MeanField mean = OpenLoopMeanField(SystemOf(job, one, nullptr), MixOf(job, one, nullptr), requests_per_second,
+                                           job.workload.arrival_burstiness);
+  return mean.is_stable ? mean.end_to_end_seconds : std::numeric_limits<double>::max();
+}
+
+CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode) {
+  CacheTransfer transfer;
+  transfer.bytes = prefill.memory().KvBytesPerSequence(static_cast<int64_t>(std::ceil(job.workload.prompt.Mean())));
+  const auto rate = [](const hardware::Slice& slice) -> std::optional<double> {
+    const hardware::AcceleratorSpec& accelerator = slice.accelerator;
+    const bool switched = accelerator.fabric == hardware::FabricKind::kSwitched;
+    const std::optional<double>& one =
+        switched ? accelerator.network_bytes_per_second : accelerator.dcn_bytes_per_second;
+    if (!one) return std::nullopt;
+    return *one * static_cast<double>(slice.chip_count);
+  };
+  const std::optional<double> out = rate(prefill.pool().slice);
+  const std::optional<double> in = rate(decode.pool().slice);
+  transfer.tier = prefill.pool().slice.accelerator.fabric == hardware::FabricKind::kSwitched ? roofline::Tier::kScaleOut
+                                                                                             : roofline::Tier::kDcn;
+  transfer.rate_is_known = out && in;
+  if (transfer.rate_is_known) transfer.seconds = transfer.bytes / std::min(*out, *in);
+  return transfer;
+}
+
+SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
+                        const std::function<bool()>& cancelled) {
+  const ServingWorkload& workload = job.workload;
+  const ServingSystem system = SystemOf(job, main, prefill);
+  const RequestMix mix = MixOf(job, main, prefill);
+  Load load;
+  int64_t users = 0;
+  ReplayOptions options;
+  options.request_count = kRequests;
+  if (workload.load == ServingLoadKind::kConcurrency) {
+    load.kind = LoadKind::kClosedLoop;
+    users = std::max<int64_t>(1, std::llround(share * workload.concurrency));
+    const int64_t resident = main.replica_count * main.max_batch_size;
+    load.users = std::min(users, std::clamp(2 * resident, kMostReplayedUsers, kMostResident));
+    options.request_count =
+        std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
+  } else {
+    load.kind = LoadKind::kOpenLoop;
+    load.requests_per_second = std::clamp(share * workload.requests_per_second, 1e-9, 1e9);
+    load.arrival_burstiness = workload.arrival_burstiness;
+  }
+  options.limits = {Lowest(job.slo.ttft), Lowest(job.slo.tpot), Lowest(job.slo.end_to_end)};
+  const ReplayResult replayed = Replay(system, mix, load, options, cancelled);
+
+  SystemResult result;
+  result.cancelled = !replayed.is_complete && cancelled != nullptr && cancelled();
+  result.ttft = LatencyOf(replayed.ttft);
+  result.tpot = LatencyOf(replayed.tpot);
+  result.inter_token = LatencyOf(replayed.inter_token);
+  result.end_to_end = LatencyOf(replayed.end_to_end);
+  result.normalized = LatencyOf(replayed.normalized_time_per_output_token);
+  result.requests_per_second = replayed.requests_per_second;
+  if (users > load.users && replayed.requests_per_second > 0) {
+    const double wait = static_cast<double>(users - load.users) / replayed.requests_per_second;
+    const auto add = [](double seconds, Latency& latency) {
+      latency.mean_seconds += seconds;
+      latency.p50_seconds += seconds;
+      latency.p95_seconds += seconds;
+      latency.p99_seconds += seconds;
+    };
+    add(wait, result.ttft);
+    add(wait, result.end_to_end);
+    add(wait / workload.output.Mean(), result.normalized);
+  }
+  result.output_tokens_per_second = replayed.output_tokens_per_second;
+  result.input_tokens_per_second = replayed.input_tokens_per_second;
+  result.goodput_requests_per_second = replayed.goodput_requests_per_second;
+  result.mean_batch_size = replayed.mean_batch_size;
+  result.queueing_share = replayed.queueing_share_of_ttft;
+  result.busy_ratio = replayed.busy_ratio;
+  result.prefill_busy_ratio = replayed.prefill_busy_ratio;
+  result.preemptions = replayed.preemptions;
+  result.unstable = replayed.is_unstable;
+  return result;
+}
+
+}  // namespace sliceplan::planner

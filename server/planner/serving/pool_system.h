@@ -1,0 +1,70 @@
+// The replicas of a job as one system under its load: what it sustains and how long requests take.
+#ifndef SLICEPLAN_SERVER_PLANNER_SERVING_POOL_SYSTEM_H_
+#define SLICEPLAN_SERVER_PLANNER_SERVING_POOL_SYSTEM_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "server/planner/serving/batch_point.h"
+#include "server/planner/serving/replay.h"
+#include "server/planner/serving/replica_plan.h"
+#include "server/planner/serving/saturation.h"
+#include "server/planner/serving/serving_estimate.h"
+
+namespace sliceplan::planner {
+
+// A pool with its plan. The plan outlives it.
+struct PlannedPool {
+  const ReplicaPlan* plan = nullptr;
+  int64_t replica_count = 1;
+  int64_t max_batch_size = 0;  // that fits, per replica
+};
+
+// Requests per second from which a queue grows without end: of the replicas of `pool`, alone in its role.
+double SustainedRate(const ServingJob& job, const PlannedPool& pool);
+// Of `main` with the prompts read by `prefill` where given.
+double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill);
+
+// One replica of `pool` at a rate, in the mean: seconds from arrival to the last token; infinite beyond saturation.
+double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second);
+
+// Cache of one prompt, handed from a prefill replica to a decode replica over the data-centre network or, on GPUs, the
+// leaf and spine network.
+struct CacheTransfer {
+  double seconds = 0;
+  double bytes = 0;
+  roofline::Tier tier = roofline::Tier::kNone;
+  bool rate_is_known = true;
+};
+CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode);
+
+// What a load does to the system.
+struct SystemResult {
+  Latency ttft;
+  Latency tpot;
+  Latency inter_token;
+  Latency end_to_end;
+  Latency normalized;
+  double requests_per_second = 0;
+  double output_tokens_per_second = 0;
+  double input_tokens_per_second = 0;
+  double goodput_requests_per_second = 0;
+  double mean_batch_size = 0;
+  double queueing_share = 0;
+  double busy_ratio = 0;
+  double prefill_busy_ratio = 0;
+  int64_t preemptions = 0;
+  bool unstable = false;
+  bool cancelled = false;
+};
+
+// Replays the load (kConcurrency or kRate) on `main`, prompts read by `prefill` where given. `share` of the load goes
+// to these replicas.
+SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
+                        const std::function<bool()>& cancelled);
+
+}  // namespace sliceplan::planner
+
+#endif  // SLICEPLAN_SERVER_PLANNER_SERVING_POOL_SYSTEM_H_

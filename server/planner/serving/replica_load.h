@@ -1,0 +1,139 @@
+// What one chip of a replica holds, reads, computes and sends, per token and per sequence: counts only, no times.
+// "Count" of count, time, schedule. Chapters 4 and 7 of "How To Scale Your Model"; docs/serving.md.
+#ifndef SLICEPLAN_SERVER_PLANNER_SERVING_REPLICA_LOAD_H_
+#define SLICEPLAN_SERVER_PLANNER_SERVING_REPLICA_LOAD_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "server/planner/parallelism.h"
+#include "server/planner/serving/serving_job.h"
+#include "server/planner/step_load.h"
+
+namespace sliceplan::planner {
+
+// Every default of a workload filled in, for one pool.
+struct ServingPolicy {
+  std::optional<hardware::DataType> weights;  // unset: as stored
+  bool head_in_weights_type = true;           // false: embedding and head stay in 16 bits
+  bool four_bit_latent_attention = true;      // false: its projections stay in 16 bits beside four-bit weights
+  double four_bit_scale_bytes = 0;            // beside each four-bit weight
+  hardware::DataType kv_cache = hardware::DataType::kBf16;
+  hardware::DataType activations = hardware::DataType::kBf16;
+  std::optional<hardware::DataType> compute;  // unset: that of each weight, as far as the chip has a rate for it
+  std::optional<int32_t> prefill_chunk_tokens;
+  double hbm_utilization_ratio = 1;
+  KvCacheSplit kv_cache_split = KvCacheSplit::kBatch;
+  WindowedKvPolicy windowed_kv_policy = WindowedKvPolicy::kFree;
+  std::optional<int32_t> max_batch_size;
+};
+
+ServingPolicy PolicyOf(const ServingJob& job, const ServingPool& pool);
+
+// What operands are multiplied as: 16 bits and wider, 8 bits, 4 bits, and 4-bit weights on a chip without units for
+// them, which are unpacked to 16.
+enum class RateClass { kWide, kEightBit, kFourBit, kUnpackedFourBit };
+inline constexpr size_t kRateClassCount = 4;
+// Seconds at the peak of each class.
+using ClassSeconds = std::array<double, kRateClassCount>;
+
+// A matmul with weights, or several that can run side by side, on one chip. A row is a token, or a token's visit to an
+// expert.
+struct PassGroup {
+  transformer::Component component = transformer::Component::kOther;
+  ClassSeconds seconds_per_row = {};
+  double flops_per_row = 0;
+  double weight_bytes = 0;  // read once per pass; of one expert
+  double activation_bytes_per_row = 0;
+  bool experts = false;
+  double gather_bytes_per_token = 0;         // over tensor, before it: bytes of the full array of the group
+  double reduce_bytes_per_token = 0;         // over tensor, after it
+  double hidden_reduce_bytes_per_token = 0;  // over fsdp, after it: weights split along their inputs too
+};
+
+// Attention of one layer on one chip.
+struct PassAttention {
+  bool present = false;
+  double kv_bytes_per_key = 0;       // read in decode for each key that is seen
+  double indexer_bytes_per_key = 0;  // of every key
+  double state_bytes = 0;            // read and written per sequence and step
+  double state_held_bytes = 0;
+  double kv_bytes_per_stored_key = 0;  // 0: reads an earlier layer's
+  double indexer_bytes_per_stored_key = 0;
+  double key_limit = 0;             // window or chunk; 0: none
+  double compression = 0;           // past entries of pooled keys; 0: none
+  double selected = 0;              // at most this many keys or entries; 0: all
+  double decode_flops_per_key = 0;  // of one token
+  double prefill_flops_per_key = 0;
+  double indexer_flops_per_key = 0;
+  double scan_flops_per_token = 0;
+  double scan_bytes_per_token = 0;
+  double exchange_bytes_per_token = 0;  // over tensor: queries and outputs where the cache is split by batch
+  double context_bytes_per_token = 0;   // over context: queries and partial outputs, held by the whole group
+};
+
+// One distinct layer.
+struct PassLayer {
+  double count = 0;  // in the model: a pass meets all stages
+  bool has_experts = false;
+  std::array<PassGroup, kOpGroupCount> groups;
+  PassAttention attention;
+  double elementwise_bytes_per_token = 0;
+  double routed_rows_per_token = 0;  // visits of a token to experts, imbalance included
+  double experts_on_chip = 0;
+  double choice_ratio = 0;                     // chance that a token visits a given expert
+  double expert_exchange_bytes_per_token = 0;  // of one all-to-all, held by the whole group
+  double resident_bytes = 0;                   // weights on one chip, all experts of the chip
+  double kernel_bytes_per_token = 0;           // one pass over the tensors between the matmuls
+  bool latent_attention = false;
+  bool four_bit_attention = false;  // projections stored in four bits
+  bool unpacked_experts = false;    // four-bit experts on a chip without four-bit units
+
+  // Sums over the groups.
+  ClassSeconds seconds_per_token = {};  // visits to experts included
+  double dense_weight_bytes = 0;
+  double widened_weight_bytes = 0;  // the part of it in integers that are multiplied in 16 bits
+  double expert_weight_bytes = 0;   // of one expert
+  double activation_bytes_per_token = 0;
+};
+
+struct ReplicaLoad {
+  absl::InlinedVector<PassLayer, 4> layers;  // as ModelOperations.layers
+  PassGroup head;                            // rows: sequences that get a token
+  double embedding_bytes_per_token = 0;
+  double embedding_resident_bytes = 0;    // first stage
+  double head_resident_bytes = 0;         // last stage
+  double permute_bytes_per_token = 0;     // pipeline: handed to the next stage
+  double activation_bytes_per_token = 0;  // alive at once in the widest layer
+  double logits_bytes_per_row = 0;
+  // Sums over all layers.
+  ClassSeconds seconds_per_token = {};
+  double dense_weight_bytes = 0;
+  double widened_weight_bytes = 0;
+  double all_activation_bytes_per_token = 0;
+  double kernel_bytes_per_token = 0;
+  bool latent_attention = false;  // in any layer
+
+  // How a replica's sequences are spread.
+  double data_ranks = 1;  // data x expert: each serves its own sequences
+  double context = 1;
+  double pipeline = 1;
+  double expert_ranks = 1;  // of one expert group
+  double tensor = 1;
+};
+
+// Requires a legal plan (serving_legality.h).
+ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const ServingPolicy& policy,
+                         const Parallelism& parallelism);
+
+// Keys that a query at position `context` sees, and entries that are kept of a sequence of that length. Windows that
+// are kept whole count as no limit in the second.
+double KeysSeen(const PassAttention& attention, double context);
+double KeysStored(const PassAttention& attention, double context, WindowedKvPolicy policy);
+// Sum over prompt tokens at positions [prior, prior + tokens) of the keys that each sees.
+double KeysSeenByPrompt(const PassAttention& attention, double prior, double tokens);
+
+}  // namespace sliceplan::planner
+
+#endif  // SLICEPLAN_SERVER_PLANNER_SERVING_REPLICA_LOAD_H_

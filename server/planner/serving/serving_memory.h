@@ -1,0 +1,52 @@
+// What the chips of a replica hold: weights, caches, activations. Chapter 7 of "How To Scale Your Model"; pages as in
+// vLLM (Kwon et al. 2023).
+#ifndef SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_MEMORY_H_
+#define SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_MEMORY_H_
+
+#include "server/planner/serving/replica_load.h"
+#include "server/planner/serving/serving_estimate.h"
+#include "server/planner/stage_split.h"
+
+namespace sliceplan::planner {
+
+// The memory of one plan. Copies what it needs but the load, which must outlive it.
+class ReplicaMemory {
+ public:
+  ReplicaMemory(const ServingJob& job, const ServingPool& pool, const ServingPolicy& policy, const ReplicaLoad& load,
+                const Parallelism& parallelism);
+
+  // With `batch_size` sequences of `context_tokens` each, all its data ranks together; of the fullest stage.
+  ServingMemory Of(int64_t batch_size, int64_t context_tokens) const;
+  // Most sequences of that length, and the longest context of one sequence alone; 0 when the weights do not fit.
+  int32_t MaxBatch(int64_t context_tokens) const;
+  int32_t MaxContext() const;
+  // Tokens of sequences of that length that fit into the pool of one replica.
+  int64_t PoolTokens(int64_t context_tokens) const;
+  // Bytes of one sequence's cache on all chips that hold it once.
+  double KvBytesPerSequence(int64_t context_tokens) const;
+
+ private:
+  struct Stage {
+    double weights_bytes = 0;
+    absl::InlinedVector<double, 4> layer_counts;
+  };
+  double SequenceBytes(const Stage& stage, int64_t context_tokens) const;  // on one chip, whole blocks
+  double FreeBytes(const Stage& stage) const;                              // for caches
+  int64_t BatchOf(const Stage& stage, int64_t context_tokens) const;
+
+  const ReplicaLoad& load_;
+  absl::InlinedVector<Stage, 4> stages_;
+  double block_tokens_ = 16;
+  WindowedKvPolicy windowed_ = WindowedKvPolicy::kFree;
+  double capacity_bytes_ = 0;
+  double usable_bytes_ = 0;         // what the engine takes
+  double utilization_of_free_ = 0;  // above 0: the engine takes this share of what the rest leaves
+  double reserve_bytes_ = 0;
+  double activations_bytes_ = 0;
+  double buffers_bytes_ = 0;
+  std::optional<int32_t> max_batch_size_;
+};
+
+}  // namespace sliceplan::planner
+
+#endif  // SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_MEMORY_H_

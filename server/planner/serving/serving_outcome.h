@@ -1,0 +1,30 @@
+// Whether a load runs as asked, what it lacks, and the smallest change that helps.
+#ifndef SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_OUTCOME_H_
+#define SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_OUTCOME_H_
+
+#include "server/planner/serving/batch_point.h"
+#include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/serving_estimate.h"
+
+namespace sliceplan::planner {
+
+void SetNoLegalPlan(const ServingPool& pool, ServingEstimate& estimate);
+
+// `batch_size` sequences do not fit beside the weights of `plan`.
+void SetOutOfMemory(const ServingJob& job, const ReplicaPlan& plan, int64_t batch_size, MappingCache& mappings,
+                    ServingEstimate& estimate);
+
+// Requests arrive faster than `saturation` per second.
+void SetUnstable(const ServingJob& job, double saturation, ServingEstimate& estimate);
+
+// Compares the latencies of the estimate with the targets; `floor`: a request alone. Leaves earlier outcomes.
+void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoint& floor, ServingEstimate& estimate);
+
+bool MeetsTargets(const SystemResult& result, const ServingSlo& slo);
+
+// More replicas as the fix of what the load lacks.
+void SuggestReplicas(const ServingJob& job, int64_t replica_count, ServingEstimate& estimate);
+
+}  // namespace sliceplan::planner
+
+#endif  // SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_OUTCOME_H_

@@ -1,0 +1,465 @@
+#include "server/planner/serving/serving_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/planner/budget.h"
+#include "server/planner/proposal_words.h"
+#include "server/planner/serving/batch_point.h"
+#include "server/planner/serving/estimate_serving.h"
+#include "server/planner/serving/plan_choice.h"
+#include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/replica_plan.h"
+#include "server/planner/words.h"
+
+namespace sliceplan::planner {
+namespace {
+
+// Estimated in full for each proposal asked for: the mean field orders neighbours wrongly now and then.
+constexpr size_t kEstimatedPerProposal = 2;
+// Without targets, replicas are counted so that none is busier than this.
+constexpr double kTargetUtilization = 0.8;
+constexpr double kWorst = std::numeric_limits<double>::max();
+
+// A legal plan that fits, judged in the mean.
+struct Judged {
+  ServingSummary summary;
+  bool meets_targets = true;
+  double key = 0;  // of the objective, smaller is better
+
+  auto Order() const {
+    return std::make_tuple(!meets_targets, key, summary.tpot_seconds, summary.chip_count, summary.candidate);
+  }
+};
+
+bool Allowed(const SearchConstraints& constraints, const Parallelism& plan) {
+  for (const LogicalAxis axis : kLogicalAxes) {
+    const size_t i = static_cast<size_t>(axis);
+    if (constraints.forbidden[i] && plan.Degree(axis) > 1) return false;
+    if (constraints.fixed_ici[axis] > 0 && plan.ici[axis] != constraints.fixed_ici[axis]) return false;
+    if (constraints.fixed_dcn[axis] > 0 && plan.dcn[axis] != constraints.fixed_dcn[axis]) return false;
+  }
+  return true;
+}
+
+double Strictest(const LatencyTargets& targets) {
+  return std::min({targets.mean_seconds.value_or(kWorst), targets.p50_seconds.value_or(kWorst),
+                   targets.p95_seconds.value_or(kWorst), targets.p99_seconds.value_or(kWorst)});
+}
+
+class Search {
+ public:
+  Search(const ServingQuestion& question, MappingCache& mappings, const std::function<SearchSignal()>& signal)
+      : question_(question), mappings_(mappings), signal_(signal) {}
+
+  ServingSearchAnswer Run() {
+    for (size_t i = 0; i < question_.candidates.size() && Continue(); ++i) JudgeCandidate(i);
+    if (answer_.cancelled) return std::move(answer_);
+    std::sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.Order() < b.Order(); });
+    FillFrontier();
+    EstimateBest();
+    if (!answer_.cancelled && question_.workload.load == ServingLoadKind::kRate) EstimateApart();
+    if (answer_.cancelled) return std::move(answer_);
+    Rank();
+    FillNearMisses();
+    return std::move(answer_);
+  }
+
+ private:
+  // False when the caller wants no more.
+  bool Continue() {
+    if (signal_ == nullptr) return true;
+    switch (signal_()) {
+      case SearchSignal::kGoOn: return true;
+      case SearchSignal::kAnswerNow: answer_.exhaustive = false; return false;
+      case SearchSignal::kCancel: answer_.cancelled = true; return false;
+    }
+    return true;
+  }
+
+  std::function<bool()> Cancelled() const {
+    if (signal_ == nullptr) return nullptr;
+    return [this] { return signal_() == SearchSignal::kCancel; };
+  }
+
+  ServingJob JobOf(size_t candidate, PoolRole role) const {
+    const ServingCandidate& from = question_.candidates[candidate];
+    ServingJob job;
+    job.model = question_.model;
+    job.workload = question_.workload;
+    job.slo = question_.slo;
+    job.mode = question_.mode;
+    job.cost_split = question_.cost_split;
+    ServingPool pool;
+    pool.role = role;
+    pool.slice = from.slice;
+    pool.efficiency = from.efficiency;
+    pool.usd_per_chip_hour = from.usd_per_chip_hour;
+    job.pools.push_back(std::move(pool));
+    return job;
+  }
+
+  bool NeedsPrice() const { return question_.objective == Objective::kMinCost; }
+
+  int64_t& Pruned(PruneReason reason) { return answer_.pruned[static_cast<size_t>(reason)]; }
+
+  void JudgeCandidate(size_t index) {
+    const ServingCandidate& candidate = question_.candidates[index];
+    if (NeedsPrice() && !candidate.usd_per_chip_hour) {
+      ++Pruned(PruneReason::kNoPrice);
+      return;
+    }
+    if (question_.constraints.max_chip_count && candidate.slice.TotalChips() > *question_.constraints.max_chip_count) {
+      ++Pruned(PruneReason::kTooManyChips);
+      return;
+    }
+    const ServingJob job = JobOf(index, PoolRole::kBoth);
+    for (const Parallelism& parallelism : ServingPlansOf(job, job.pools[0])) {
+      if (!Allowed(question_.constraints, parallelism)) continue;
+      if (!Continue()) return;
+      ++answer_.considered_count;
+      auto made = ReplicaPlan::Make(job, job.pools[0], parallelism, NominalBatch(), mappings_);
+      if (!made.ok()) {
+        ++Pruned(absl::IsFailedPrecondition(made.status()) ? PruneReason::kUnknownFigure : PruneReason::kNoPlacement);
+        continue;
+      }
+      JudgePlan(index, job, **made);
+    }
+  }
+
+  int64_t NominalBatch() const {
+    constexpr int64_t kNominalBatch = 32;
+    return question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : kNominalBatch;
+  }
+
+  bool HasHeadroom(const ServingMemory& memory) const {
+    return static_cast<double>(memory.headroom_bytes) >=
+           question_.constraints.hbm_headroom_ratio * static_cast<double>(memory.capacity_bytes);
+  }
+
+  void JudgePlan(size_t index, const ServingJob& job, const ReplicaPlan& plan) {
+    Judged judged;
+    ServingSummary& summary = judged.summary;
+    summary.candidate = index;
+    summary.parallelism = plan.parallelism();
+    summary.chip_count = plan.chip_count();
+    const int64_t context = FullContext(question_.workload);
+    const int64_t most = plan.memory().MaxBatch(context);
+    const int64_t asked = question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : 1;
+    if (most < asked || !HasHeadroom(plan.memory().Of(asked, context))) {
+      ++Pruned(PruneReason::kOutOfMemory);
+      AddTooLarge(summary, plan, asked);
+      return;
+    }
+    double requests_per_second = 0;
+    switch (question_.workload.load) {
+      case ServingLoadKind::kRate: requests_per_second = JudgeRate(job, plan, most, judged); break;
+      case ServingLoadKind::kLargestBatch: {
+        const int64_t within = question_.slo.Any() ? LargestBatchWithin(job, plan, most) : most;
+        judged.meets_targets = within >= 1;
+        requests_per_second = JudgeBatch(job, plan, std::max<int64_t>(1, within), summary);
+        break;
+      }
+      case ServingLoadKind::kBatch:
+      case ServingLoadKind::kConcurrency: {
+        const int64_t batch = question_.workload.load == ServingLoadKind::kBatch
+                                  ? asked
+                                  : std::min<int64_t>(question_.workload.concurrency, most);
+        requests_per_second = JudgeBatch(job, plan, batch, summary);
+        judged.meets_targets = summary.tpot_seconds <= Strictest(question_.slo.tpot);
+        break;
+      }
+    }
+    if (summary.replica_count > question_.candidates[index].max_replica_count ||
+        (question_.constraints.max_chip_count && summary.chip_count > *question_.constraints.max_chip_count)) {
+      ++Pruned(PruneReason::kTooManyChips);
+      return;
+    }
+    const double tokens_per_second = requests_per_second * question_.workload.output.Mean();
+    summary.output_tokens_per_second_per_chip = tokens_per_second / static_cast<double>(summary.chip_count);
+    const std::optional<double>& usd = question_.candidates[index].usd_per_chip_hour;
+    if (usd && tokens_per_second > 0) {
+      constexpr double kTokensPerMillion = 1e6;
+      summary.usd_per_million_output_tokens =
+          *usd * static_cast<double>(summary.chip_count) / kSecondsPerHour / tokens_per_second * kTokensPerMillion;
+    }
+    judged.key = KeyOf(summary);
+    summary.outcome = judged.meets_targets ? ServingOutcome::kFeasible : ServingOutcome::kMissesSlo;
+    judged_.push_back(std::move(judged));
+  }
+
+  double KeyOf(const ServingSummary& summary) const {
+    switch (question_.objective) {
+      case Objective::kMinCost:
+        return question_.workload.load == ServingLoadKind::kRate
+                   ? question_.candidates[summary.candidate].usd_per_chip_hour.value_or(kWorst) *
+                         static_cast<double>(summary.chip_count)
+                   : summary.usd_per_million_output_tokens.value_or(kWorst);
+      case Objective::kMaxThroughputPerChip: return -summary.output_tokens_per_second_per_chip;
+      case Objective::kMinChips: return static_cast<double>(summary.chip_count);
+      case Objective::kMinStepTime:
+      case Objective::kMinTimeToTrain: break;
+    }
+    return summary.tpot_seconds;
+  }
+
+  double JudgeBatch(const ServingJob& job, const ReplicaPlan& plan, int64_t batch, ServingSummary& summary) const {
+    const BatchPoint point = PointOf(job, plan, batch);
+    summary.tpot_seconds = point.tpot_seconds;
+    return point.requests_per_second;
+  }
+
+  // Replicas, each with a batch that keeps the target on tokens.
+  double JudgeRate(const ServingJob& job, const ReplicaPlan& plan, int64_t most, Judged& judged) const {
+    const double rate = question_.workload.requests_per_second;
+    const double limit = Strictest(question_.slo.tpot);
+    const double context = DecodeContext(question_.workload);
+    int64_t batch = most;
+    if (limit < kWorst) {
+      int64_t low = 0;
+      int64_t high = most;
+      while (low < high) {
+        const int64_t middle = low + (high - low + 1) / 2;
+        if (plan.TokenSeconds(middle, context) <= limit) {
+          low = middle;
+        } else {
+          high = middle - 1;
+        }
+      }
+      batch = low;
+    }
+    judged.meets_targets = batch >= 1 && plan.PrefillSeconds(1) <= Strictest(question_.slo.ttft);
+    const PlannedPool pool{&plan, 1, std::max<int64_t>(1, batch)};
+    const double sustained = SustainedRate(job, pool);
+    const double replicas = std::ceil(rate / (kTargetUtilization * std::max(sustained, 1e-12)));
+    judged.summary.replica_count = static_cast<int64_t>(std::clamp(replicas, 1.0, 1048576.0));
+    judged.summary.chip_count *= judged.summary.replica_count;
+    const double each = rate / static_cast<double>(judged.summary.replica_count);
+    const double seconds = MeanSeconds(job, pool, each);
+    judged.summary.tpot_seconds =
+        seconds >= kWorst ? seconds
+                          : std::max(0.0, seconds - plan.PrefillSeconds(1)) / question_.workload.output.Mean();
+    judged.meets_targets = judged.meets_targets && seconds < kWorst;
+    return rate;
+  }
+
+  void AddTooLarge(const ServingSummary& summary, const ReplicaPlan& plan, int64_t asked) {
+    const ServingMemory memory = plan.memory().Of(asked, FullContext(question_.workload));
+    ServingMiss miss;
+    miss.plan = summary;
+    miss.plan.outcome = ServingOutcome::kOutOfMemory;
+    miss.shortfall.limit = "hbm_bytes";
+    miss.shortfall.needed = static_cast<double>(memory.used_bytes);
+    miss.shortfall.available = static_cast<double>(memory.capacity_bytes);
+    miss.shortfall.missing = std::max(1.0, miss.shortfall.needed - miss.shortfall.available);
+    const auto nearer = [](const ServingMiss& a, const ServingMiss& b) {
+      return a.shortfall.missing < b.shortfall.missing;
+    };
+    too_large_.insert(std::upper_bound(too_large_.begin(), too_large_.end(), miss, nearer), miss);
+    if (too_large_.size() > kMaxNearMisses) too_large_.pop_back();
+  }
+
+  void FillFrontier() {
+    std::vector<const Judged*> plans;
+    for (const Judged& judged : judged_) {
+      if (judged.meets_targets) plans.push_back(&judged);
+    }
+    std::stable_sort(plans.begin(), plans.end(), [](const Judged* a, const Judged* b) {
+      return a->summary.tpot_seconds < b->summary.tpot_seconds;
+    });
+    const bool priced = std::all_of(plans.begin(), plans.end(), [](const Judged* judged) {
+      return judged->summary.usd_per_million_output_tokens.has_value();
+    });
+    double best = kWorst;
+    for (const Judged* judged : plans) {
+      const double cost =
+          priced ? *judged->summary.usd_per_million_output_tokens : -judged->summary.output_tokens_per_second_per_chip;
+      if (cost >= best) continue;
+      best = cost;
+      answer_.frontier.push_back(judged->summary);
+    }
+  }
+
+  void EstimateBest() {
+    const size_t count = std::min(judged_.size(), kEstimatedPerProposal * question_.proposal_count);
+    for (size_t i = 0; i < count && Continue(); ++i) {
+      const ServingSummary& summary = judged_[i].summary;
+      ServingJob job = JobOf(summary.candidate, PoolRole::kBoth);
+      job.pools[0].parallelism = summary.parallelism;
+      job.pools[0].replica_count = static_cast<int32_t>(summary.replica_count);
+      Estimate(job, {summary.candidate});
+    }
+    Pruned(PruneReason::kComputeFloor) += static_cast<int64_t>(judged_.size() - count);
+  }
+
+  // Estimates once, and once more with the replicas that the first says are needed, where there are that many.
+  void Estimate(ServingJob& job, std::vector<size_t> candidates) {
+    ServingAnswer answer = EstimateServing(job, mappings_, Cancelled());
+    ++answer_.evaluated_count;
+    const std::optional<int32_t> needed = answer.estimate.replica_count;
+    const bool fits = answer.estimate.outcome == ServingOutcome::kFeasible;
+    if (job.pools.size() == 1 && needed && *needed != job.pools[0].replica_count &&
+        *needed <= question_.candidates[candidates[0]].max_replica_count && (!fits || question_.slo.Any())) {
+      job.pools[0].replica_count = *needed;
+      answer = EstimateServing(job, mappings_, Cancelled());
+    }
+    answer_.cancelled |= answer.cancelled;
+    if (!answer.violations.empty() || answer.cancelled) return;
+    ServingProposal proposal;
+    proposal.candidates = std::move(candidates);
+    for (const ServingPool& pool : job.pools) proposal.roles.push_back(pool.role);
+    proposal.estimate = std::move(answer.estimate);
+    estimated_.push_back(std::move(proposal));
+  }
+
+  // Prompts on the slice that reads them cheapest, output on the one that writes it best: one pair.
+  void EstimateApart() {
+    const std::optional<size_t> decode = BestAlone(PoolRole::kDecode);
+    const std::optional<size_t> prefill = BestAlone(PoolRole::kPrefill);
+    if (!decode || !prefill || answer_.cancelled) return;
+    ServingJob job = JobOf(*prefill, PoolRole::kPrefill);
+    job.pools.push_back(JobOf(*decode, PoolRole::kDecode).pools[0]);
+    job.pools_given = true;
+    for (size_t i = 0; i < job.pools.size(); ++i) {
+      PlanChoice choice = ChoosePlan(job, job.pools[i], mappings_, Cancelled());
+      if (choice.plan == nullptr || !choice.fits) return;
+      job.pools[i].parallelism = choice.plan->parallelism();
+      const PlannedPool pool{choice.plan.get(), 1, choice.plan->memory().MaxBatch(FullContext(question_.workload))};
+      const double sustained = std::max(SustainedRate(job, pool), 1e-12);
+      const double replicas = std::ceil(question_.workload.requests_per_second / (kTargetUtilization * sustained));
+      const size_t candidate = i == 0 ? *prefill : *decode;
+      if (replicas > static_cast<double>(question_.candidates[candidate].max_replica_count)) return;
+      job.pools[i].replica_count = static_cast<int32_t>(std::max(1.0, replicas));
+    }
+    Estimate(job, {*prefill, *decode});
+  }
+
+  // Dollars (or chips, unpriced) per unit of work in that role alone.
+  std::optional<size_t> BestAlone(PoolRole role) {
+    std::optional<size_t> best;
+    double best_cost = kWorst;
+    for (const Judged& judged : judged_) {
+      if (!judged.meets_targets) continue;
+      const size_t index = judged.summary.candidate;
+      const ServingJob job = JobOf(index, role);
+      auto made = ReplicaPlan::Make(job, job.pools[0], judged.summary.parallelism, NominalBatch(), mappings_);
+      if (!made.ok() || !Continue()) return best;
+      const PlannedPool pool{made->get(), 1, (*made)->memory().MaxBatch(FullContext(question_.workload))};
+      if (pool.max_batch_size < 1) continue;
+      const double cost = static_cast<double>((*made)->chip_count()) *
+                          question_.candidates[index].usd_per_chip_hour.value_or(1) /
+                          std::max(SustainedRate(job, pool), 1e-12);
+      if (cost >= best_cost) continue;
+      best_cost = cost;
+      best = index;
+    }
+    return best;
+  }
+
+  // By the estimates: feasible first, then the objective.
+  void Rank() {
+    const auto key = [this](const ServingProposal& proposal) {
+      ServingSummary summary;
+      summary.candidate = proposal.candidates.back();
+      summary.chip_count = proposal.estimate.chip_count;
+      summary.tpot_seconds = proposal.estimate.tpot ? proposal.estimate.tpot->mean_seconds : kWorst;
+      summary.output_tokens_per_second_per_chip = proposal.estimate.throughput.output_tokens_per_second_per_chip;
+      if (proposal.estimate.cost) {
+        const double tokens = std::max(proposal.estimate.throughput.output_tokens_per_second, 1e-12);
+        constexpr double kTokensPerMillion = 1e6;
+        summary.usd_per_million_output_tokens =
+            proposal.estimate.cost->usd_per_hour / kSecondsPerHour / tokens * kTokensPerMillion;
+      }
+      double objective = KeyOf(summary);
+      if (question_.objective == Objective::kMinCost && question_.workload.load == ServingLoadKind::kRate) {
+        objective = proposal.estimate.cost ? proposal.estimate.cost->usd_per_hour : kWorst;
+      }
+      return std::make_tuple(proposal.estimate.outcome != ServingOutcome::kFeasible, objective, summary.tpot_seconds,
+                             summary.chip_count);
+    };
+    std::stable_sort(estimated_.begin(), estimated_.end(),
+                     [&](const ServingProposal& a, const ServingProposal& b) { return key(a) < key(b); });
+    for (ServingProposal& proposal : estimated_) {
+      if (proposal.estimate.outcome != ServingOutcome::kFeasible) {
+        AddMiss(proposal);
+      } else if (answer_.proposals.size() < question_.proposal_count) {
+        answer_.proposals.push_back(std::move(proposal));
+      }
+    }
+    for (size_t i = 0; i + 1 < answer_.proposals.size(); ++i) {
+      answer_.proposals[i].beats_next_because = Because(answer_.proposals[i], answer_.proposals[i + 1]);
+    }
+  }
+
+  std::string Because(const ServingProposal& proposal, const ServingProposal& next) const {
+    const ServingEstimate& a = proposal.estimate;
+    const ServingEstimate& b = next.estimate;
+    const auto usd = [](const ServingEstimate& e) { return e.cost ? e.cost->usd_per_hour : 0.0; };
+    const std::string tokens = absl::StrCat("a token every ", SecondsWords(a.tpot ? a.tpot->mean_seconds : 0),
+                                            " against ", SecondsWords(b.tpot ? b.tpot->mean_seconds : 0));
+    const std::string chips = absl::StrCat(CountWords(a.chip_count), " chips against ", CountWords(b.chip_count));
+    const std::string money =
+        a.cost && b.cost ? absl::StrCat(UsdWords(usd(a)), " an hour against ", UsdWords(usd(b))) : "";
+    const std::string dense =
+        absl::StrCat(NumberWords(a.throughput.output_tokens_per_second_per_chip), " tokens a second and chip against ",
+                     NumberWords(b.throughput.output_tokens_per_second_per_chip));
+    switch (question_.objective) {
+      case Objective::kMinCost: return absl::StrCat(money, "; ", tokens, ".");
+      case Objective::kMinChips: return absl::StrCat(chips, "; ", tokens, ".");
+      case Objective::kMaxThroughputPerChip: return absl::StrCat(dense, "; ", tokens, ".");
+      case Objective::kMinStepTime:
+      case Objective::kMinTimeToTrain: break;
+    }
+    return absl::StrCat(tokens, "; ", money.empty() ? chips : money, ".");
+  }
+
+  void AddMiss(const ServingProposal& proposal) {
+    if (answer_.near_misses.size() >= kMaxNearMisses || !proposal.estimate.shortfall) return;
+    ServingMiss miss;
+    miss.plan.candidate = proposal.candidates.back();
+    miss.plan.parallelism = proposal.estimate.pools.back().parallelism;
+    miss.plan.replica_count = proposal.estimate.pools.back().replica_count;
+    miss.plan.chip_count = proposal.estimate.chip_count;
+    miss.plan.outcome = proposal.estimate.outcome;
+    miss.plan.tpot_seconds = proposal.estimate.tpot ? proposal.estimate.tpot->mean_seconds : 0;
+    miss.plan.output_tokens_per_second_per_chip = proposal.estimate.throughput.output_tokens_per_second_per_chip;
+    miss.shortfall = *proposal.estimate.shortfall;
+    miss.smallest_fix = proposal.estimate.smallest_fix;
+    answer_.near_misses.push_back(std::move(miss));
+  }
+
+  // Those that do not fit, in full.
+  void FillNearMisses() {
+    for (ServingMiss& miss : too_large_) {
+      if (answer_.near_misses.size() >= kMaxNearMisses) return;
+      ServingJob job = JobOf(miss.plan.candidate, PoolRole::kBoth);
+      job.pools[0].parallelism = miss.plan.parallelism;
+      const ServingAnswer answer = EstimateServing(job, mappings_, Cancelled());
+      if (answer.estimate.shortfall) miss.shortfall = *answer.estimate.shortfall;
+      miss.smallest_fix = answer.estimate.smallest_fix;
+      miss.plan.tpot_seconds = answer.estimate.decode.time.expected_seconds;
+      answer_.near_misses.push_back(std::move(miss));
+    }
+  }
+
+  const ServingQuestion& question_;
+  MappingCache& mappings_;
+  const std::function<SearchSignal()>& signal_;
+  ServingSearchAnswer answer_;
+  std::vector<Judged> judged_;
+  std::vector<ServingMiss> too_large_;
+  std::vector<ServingProposal> estimated_;
+};
+
+}  // namespace
+
+ServingSearchAnswer ProposeServing(const ServingQuestion& question, MappingCache& mappings,
+                                   const std::function<SearchSignal()>& signal) {
+  return Search(question, mappings, signal).Run();
+}
+
+}  // namespace sliceplan::planner

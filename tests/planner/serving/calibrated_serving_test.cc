@@ -1,0 +1,158 @@
+// What constants of serving profiles do. Expected values are worked out by hand.
+#include <cmath>
+
+#include "server/planner/serving/replica_load.h"
+#include "tests/planner/serving/serving_fixture.h"
+
+namespace sliceplan::planner {
+namespace {
+
+using hardware::DataType;
+using roofline::ServingEfficiency;
+
+// Weights as stored in 16 bits on 4x4 chips of the book's kind, each replica 16-way tensor.
+ServingJob CalibratedJob(const ServedFixture& served, const ServingEfficiency& efficiency) {
+  ServingJob job = BookJob(served, 1025, 1);
+  job.mode = EstimationMode::kCalibrated;
+  job.pools[0].efficiency = &efficiency;
+  job.workload.prompt = TokenLengths::Constant(1024);
+  job.workload.output = TokenLengths::Constant(64);
+  job.workload.precision.weights.reset();
+  job.workload.precision.compute.reset();
+  return job;
+}
+
+ServingJob ClosedLoopJob(const ServedFixture& served, const ServingEfficiency& efficiency, int32_t users) {
+  ServingJob job = CalibratedJob(served, efficiency);
+  job.workload.load = ServingLoadKind::kConcurrency;
+  job.workload.concurrency = users;
+  return job;
+}
+
+double WeightBytes(const ServingJob& job) { return static_cast<double>(Estimate(job).memory.weights_bytes); }
+
+TEST(CalibratedServingTest, FourBitWeightsCarryTheirScales) {
+  const ServedFixture served = Served();
+  ServingEfficiency efficiency;
+  efficiency.quantizes_head = false;
+  ServingJob job = CalibratedJob(served, efficiency);
+  const double wide = WeightBytes(job);
+  job.workload.precision.weights = DataType::kFp4;
+  const double bare = WeightBytes(job);
+  efficiency.four_bit_scale_bytes = 1.0 / 16;
+  const double scaled = WeightBytes(job);
+  // What shrinks from two bytes to half a byte takes a sixteenth of a byte more.
+  EXPECT_NEAR((scaled - bare) / (wide - bare), 1.0 / 16 / 1.5, 1e-6);
+}
+
+TEST(CalibratedServingTest, FourBitWeightsCanLeaveLatentAttentionWide) {
+  ServedFixture served;
+  transformer::Layer layer;
+  transformer::LatentAttention attention;
+  attention.query_head_count = 16;
+  attention.kv_lora_rank = 512;
+  attention.qk_nope_head_dim = 128;
+  attention.qk_rope_head_dim = 64;
+  attention.v_head_dim = 128;
+  layer.attention = attention;
+  transformer::DenseFeedForward feed_forward;
+  feed_forward.ffn_dim = 8192;
+  layer.feed_forward = feed_forward;
+  served.architecture.hidden_dim = 2048;
+  served.architecture.vocab_size = 32000;
+  served.architecture.layer_groups.push_back({4, {layer}});
+  served.operations = transformer::OperationsOf(served.architecture).value();
+  ServingEfficiency efficiency;
+  ServingJob job = CalibratedJob(served, efficiency);
+  job.pools[0].slice = ServingSlice(1, 1);
+  job.pools[0].parallelism = TensorOnly(1);
+  job.workload.precision.weights = DataType::kFp4;
+  const double all = WeightBytes(job);
+  efficiency.four_bit_latent_attention = false;
+  // Queries 2048 x 16 x 192, latents 2048 x 576, keys and values out of them 512 x 16 x 256, outputs 2048 x 2048.
+  const double attention_weights = 2048.0 * 16 * 192 + 2048.0 * 576 + 512.0 * 16 * 256 + 2048.0 * 2048;
+  EXPECT_NEAR(WeightBytes(job) - all, 4 * 1.5 * attention_weights, 1);
+}
+
+TEST(CalibratedServingTest, EnginesTakeTheirShareOfWhatProgramsCanAllocate) {
+  const ServedFixture served = Served();
+  ServingEfficiency efficiency;
+  efficiency.hbm_utilization_ratio = 0.9;
+  efficiency.reserved_bytes = 1e9;
+  ServingJob job = CalibratedJob(served, efficiency);
+  job.pools[0].slice.accelerator.hbm_usable_bytes = 15'000'000'000;
+  const ServingMemory before = Estimate(job).memory;
+  EXPECT_NEAR(static_cast<double>(before.kv_pool_bytes + before.weights_bytes + before.buffers_bytes), 12.5e9, 2);
+  efficiency.collective_buffer_bytes = 2e8;
+  EXPECT_NEAR(static_cast<double>(before.kv_pool_bytes - Estimate(job).memory.kv_pool_bytes), 2e8, 2);
+  // 1,000 rows of 128,256 logits in four bytes, three times.
+  efficiency.max_sequences = 1000;
+  efficiency.logit_copies = 3;
+  EXPECT_NEAR(static_cast<double>(Estimate(job).memory.activations_bytes), 3 * 1000 * 128256 * 4.0, 1);
+}
+
+// Places never stand empty while users wait: rate x time is the number of users, and more users change no rate.
+TEST(CalibratedServingTest, UsersBeyondTheCapacityOnlyWait) {
+  const ServedFixture served = Served();
+  ServingEfficiency efficiency;
+  efficiency.prefill_wait_ratio = 1;
+  ServingJob job = ClosedLoopJob(served, efficiency, 100);
+  job.workload.max_batch_size = 10;
+  const ServingEstimate some = Estimate(job);
+  job.workload.concurrency = 1000;
+  const ServingEstimate many = Estimate(job);
+  EXPECT_NEAR(many.throughput.requests_per_second, some.throughput.requests_per_second,
+              1e-9 * some.throughput.requests_per_second);
+  EXPECT_DOUBLE_EQ(many.tpot->mean_seconds, some.tpot->mean_seconds);
+  EXPECT_NEAR(some.throughput.requests_per_second * (some.ttft->mean_seconds + 64 * some.tpot->mean_seconds), 100,
+              1e-6);
+}
+
+TEST(CalibratedServingTest, WithoutDecodesPromptsWaitForPrompts) {
+  const ServedFixture served = Served();
+  const ServingEfficiency efficiency;
+  ServingJob job = ClosedLoopJob(served, efficiency, 8);
+  job.workload.output = TokenLengths::Constant(1);
+  const ServingEstimate estimate = Estimate(job);
+  EXPECT_NEAR(estimate.ttft->mean_seconds, 8 * estimate.prefill.time.expected_seconds, 1e-9);
+}
+
+// Requests that are all alike stay in step where prompts come first: everybody waits for half of the others' prompts
+// before the first token and for the other half after it.
+TEST(CalibratedServingTest, UsersWithEqualRequestsStayInStep) {
+  const ServedFixture served = Served();
+  ServingEfficiency efficiency;
+  const ServingJob alike = ClosedLoopJob(served, efficiency, 9);
+  const ServingEstimate mixed = Estimate(alike);
+  efficiency.prefill_first = true;
+  const ServingEstimate in_step = Estimate(alike);
+  EXPECT_LT(in_step.tpot->mean_seconds, mixed.tpot->mean_seconds);
+  EXPECT_GT(in_step.ttft->mean_seconds, mixed.ttft->mean_seconds);
+  const double delay = 64 * (mixed.tpot->mean_seconds - in_step.tpot->mean_seconds);
+  EXPECT_NEAR(in_step.ttft->mean_seconds - mixed.ttft->mean_seconds, delay, 1e-9);
+  ServingJob different = alike;
+  different.workload.prompt = TokenLengths::LogNormal(1024, 0.5);
+  ServingEfficiency plain;
+  ServingJob reference = different;
+  reference.pools[0].efficiency = &plain;
+  EXPECT_DOUBLE_EQ(Estimate(different).tpot->mean_seconds, Estimate(reference).tpot->mean_seconds);
+}
+
+// Prompts of a batch follow each other through the stages: 8 prompts in 2 stages fill 9 of 16 slots of one each.
+TEST(CalibratedServingTest, PromptsOfABatchFillThePipeline) {
+  const ServedFixture served = Served();
+  const ServingEfficiency efficiency;
+  ServingJob job = CalibratedJob(served, efficiency);
+  job.pools[0].parallelism = TensorOnly(8);
+  job.pools[0].parallelism->ici[LogicalAxis::kPipeline] = 2;
+  job.workload.output = TokenLengths::Constant(1);
+  job.workload.batch_size = 1;
+  const double one = Estimate(job).ttft->mean_seconds;
+  job.workload.batch_size = 8;
+  const double eight = Estimate(job).ttft->mean_seconds;
+  EXPECT_LT(eight, 8 * one * 9 / 16 * 1.001);
+  EXPECT_GT(eight, 8 * one * 9 / 16 * 0.8);
+}
+
+}  // namespace
+}  // namespace sliceplan::planner
