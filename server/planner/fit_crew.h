@@ -11,9 +11,9 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "server/planner/mapping.h"
 #include "server/planner/parallelism.h"
 #include "server/planner/search_site.h"
@@ -68,7 +68,7 @@ class FitCrew {
   int64_t generation_ = 0;  // grows with each candidate
   bool over_ = false;
   int idle_count_ = 0;
-  absl::flat_hash_map<int64_t, Task> tasks_;
+  std::unordered_map<int64_t, Task> tasks_;
   std::deque<int64_t> waiting_;
   std::vector<std::thread> helpers_;
 };
