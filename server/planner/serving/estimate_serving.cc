@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/planner/serving/batch_point.h"
-#include "server/planner/serving/closed_loop.h"
 #include "server/planner/serving/frontier.h"
+#include "server/planner/serving/load_result.h"
 #include "server/planner/serving/plan_choice.h"
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/replica_plan.h"
@@ -20,9 +20,6 @@
 
 namespace sliceplan::planner {
 namespace {
-
-// Without targets, replicas are counted so that none is busier than this: above it waits grow fast.
-constexpr double kTargetUtilization = 0.8;
 
 // A pool of the job with its plan.
 struct Pool {
@@ -46,7 +43,10 @@ class Estimator {
     FillMoney();
     FillFrontier();
     JudgeTargets(job_, main().max_batch_size, Floor(), answer_.estimate);
-    if (job_.workload.load == ServingLoadKind::kRate) CountReplicas();
+    if (job_.workload.load == ServingLoadKind::kRate && pools_.size() == 1) {
+      const std::optional<int64_t> count = ReplicasFor(job_, main(), Floor(), cancelled_, answer_.cancelled);
+      if (count) SuggestReplicas(job_, *count, estimate());
+    }
     AddServingAdvice(job_, *main().plan, main().max_batch_size, mappings_, answer_.estimate);
     return std::move(answer_);
   }
@@ -161,14 +161,6 @@ class Estimator {
     }
   }
 
-  double ReplicaCount() const {
-    double count = 0;
-    for (size_t i = 0; i < pools_.size(); ++i) {
-      if (job_.pools[i].role != PoolRole::kPrefill) count += static_cast<double>(pools_[i].planned.replica_count);
-    }
-    return count;
-  }
-
   // Of the whole system.
   double Saturation() const {
     if (prefill_) return SustainedRate(job_, main(), prefill());
@@ -245,7 +237,7 @@ class Estimator {
         answer_.cancelled = true;
         return;
       }
-      if (job_.mode == EstimationMode::kCalibrated) Calibrate(pool, share, result);
+      if (job_.mode == EstimationMode::kCalibrated) Calibrate(job_, pool, prefill() != nullptr, share, result);
       AddWeighted(result, share, all);
       estimate().pools[i].busy_ratio = result.busy_ratio;
       if (prefill_) estimate().pools[*prefill_].busy_ratio = result.prefill_busy_ratio;
@@ -271,46 +263,10 @@ class Estimator {
     estimate().inter_token_latency = all.inter_token;
     estimate().end_to_end = all.end_to_end;
     estimate().normalized_time_per_output_token = all.normalized;
-    queueing_share_ = all.queueing_share;
     if (all.preemptions > 0) {
       estimate().warnings.push_back(absl::StrCat("The cache runs full: ", CountWords(all.preemptions),
                                                  " times in the replay a sequence was thrown out and computed again."));
     }
-  }
-
-  // Means as measured runs have them; the replay gives the spread around them.
-  void Calibrate(const PlannedPool& pool, double share, SystemResult& result) const {
-    const auto scale = [](double mean, Latency& latency) {
-      if (latency.mean_seconds <= 0) return;
-      const double ratio = mean / latency.mean_seconds;
-      latency.mean_seconds *= ratio;
-      latency.p50_seconds *= ratio;
-      latency.p95_seconds *= ratio;
-      latency.p99_seconds *= ratio;
-    };
-    if (job_.workload.load == ServingLoadKind::kRate || prefill_) {
-      // Taking a request in and sending its first token out.
-      const double fixed = pool.plan->pool().efficiency->request_seconds;
-      for (Latency* latency : {&result.ttft, &result.end_to_end}) {
-        scale(latency->mean_seconds + fixed, *latency);
-      }
-      return;
-    }
-    const double count = static_cast<double>(pool.replica_count);
-    const double users = std::max(1.0, share * job_.workload.concurrency / count);
-    const double output = job_.workload.output.Mean();
-    const double held = job_.workload.prompt.Mean() + pool.plan->pool().efficiency->cache_output_share * output;
-    const ClosedLoop loop =
-        ClosedLoopOf(job_, *pool.plan, users, pool.plan->memory().MaxBatch(static_cast<int64_t>(std::ceil(held))));
-    scale(loop.ttft_seconds, result.ttft);
-    scale(loop.tpot_seconds, result.tpot);
-    scale(loop.tpot_seconds, result.inter_token);
-    scale(loop.ttft_seconds + (output - 1) * loop.tpot_seconds, result.end_to_end);
-    scale((loop.ttft_seconds + (output - 1) * loop.tpot_seconds) / output, result.normalized);
-    result.requests_per_second = count * loop.requests_per_second;
-    result.output_tokens_per_second = result.requests_per_second * output;
-    result.input_tokens_per_second = result.requests_per_second * job_.workload.prompt.Mean();
-    result.mean_batch_size = loop.batch_size;
   }
 
   double DecodeShare(double own) const {
@@ -320,26 +276,6 @@ class Estimator {
       total += SustainedRate(job_, pool.planned);
     }
     return total > 0 ? own / total : 0;
-  }
-
-  static void AddWeighted(const SystemResult& result, double share, SystemResult& all) {
-    const auto add = [share](const Latency& from, Latency& to) {
-      to.mean_seconds += share * from.mean_seconds;
-      to.p50_seconds += share * from.p50_seconds;
-      to.p95_seconds += share * from.p95_seconds;
-      to.p99_seconds += share * from.p99_seconds;
-    };
-    add(result.ttft, all.ttft);
-    add(result.tpot, all.tpot);
-    add(result.inter_token, all.inter_token);
-    add(result.end_to_end, all.end_to_end);
-    add(result.normalized, all.normalized);
-    all.requests_per_second += result.requests_per_second;
-    all.output_tokens_per_second += result.output_tokens_per_second;
-    all.input_tokens_per_second += result.input_tokens_per_second;
-    all.goodput_requests_per_second += result.goodput_requests_per_second;
-    all.queueing_share += share * result.queueing_share;
-    all.preemptions += result.preemptions;
   }
 
   void FillPasses() { FillPassesAt(estimate().batch_size); }
@@ -429,48 +365,6 @@ class Estimator {
     return floor;
   }
 
-  // With targets, replays with more replicas until all are met.
-  void CountReplicas() {
-    if (pools_.size() > 1) return;  // which pool should grow is the caller's choice
-    const double sustained = SustainedRate(job_, main()) / static_cast<double>(main().replica_count);
-    if (sustained <= 0) return;
-    constexpr int64_t kMostReplicas = int64_t{1} << 20;
-    const double rate = job_.workload.requests_per_second;
-    const double utilization = job_.slo.Any() ? 1 : kTargetUtilization;
-    const double least = std::ceil(rate / (sustained * utilization));
-    if (least > static_cast<double>(kMostReplicas)) return;
-    int64_t low = std::max<int64_t>(1, static_cast<int64_t>(least));
-    if (!job_.slo.Any()) {
-      estimate().assumptions.push_back(
-          absl::StrCat("replica_count: none busier than ", PercentWords(kTargetUtilization), " of what it sustains"));
-      estimate().replica_count = static_cast<int32_t>(low);
-      return;
-    }
-    if (!Meets(Floor(), job_.slo)) return;  // no number of replicas helps
-    const auto meets = [&](int64_t count) {
-      PlannedPool pool = main();
-      pool.replica_count = count;
-      const SystemResult result = ReplayLoad(job_, pool, nullptr, 1, cancelled_);
-      answer_.cancelled |= result.cancelled;
-      return !result.unstable && MeetsTargets(result, job_.slo);
-    };
-    int64_t high = low;
-    while (!answer_.cancelled && high < kMostReplicas && !meets(high)) {
-      low = high + 1;
-      high = std::min(high + std::max<int64_t>(1, high / 2), kMostReplicas);
-    }
-    while (!answer_.cancelled && low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      if (meets(middle)) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    estimate().replica_count = static_cast<int32_t>(high);
-    SuggestReplicas(job_, high, estimate());
-  }
-
   const ServingJob& job_;
   MappingCache& mappings_;
   const std::function<bool()>& cancelled_;
@@ -480,7 +374,6 @@ class Estimator {
   size_t main_ = 0;
   bool has_main_ = false;
   std::optional<size_t> prefill_;
-  double queueing_share_ = 0;
 };
 
 }  // namespace

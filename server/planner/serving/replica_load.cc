@@ -356,39 +356,7 @@ class Counter {
   bool latent_ = false;
 };
 
-// The narrower of two formats of one kind of use.
-DataType Wider(DataType a, DataType b) { return BytesPerElement(a) >= BytesPerElement(b) ? a : b; }
-
 }  // namespace
-
-ServingPolicy PolicyOf(const ServingJob& job, const ServingPool& pool) {
-  const ServingWorkload& workload = job.workload;
-  const bool calibrated = job.mode == EstimationMode::kCalibrated && pool.efficiency != nullptr;
-  const roofline::ServingEfficiency ideal;
-  const roofline::ServingEfficiency& runtime = calibrated ? *pool.efficiency : ideal;
-  ServingPolicy policy;
-  policy.weights = workload.precision.weights;
-  policy.head_in_weights_type = runtime.quantizes_head;
-  policy.four_bit_latent_attention = runtime.four_bit_latent_attention;
-  policy.four_bit_scale_bytes = runtime.four_bit_scale_bytes;
-  policy.kv_cache = workload.precision.kv_cache;
-  policy.activations = workload.precision.activations;
-  policy.compute = workload.precision.compute;
-  if (!policy.compute && !calibrated) {
-    policy.compute = policy.weights ? Wider(*policy.weights, policy.activations) : policy.activations;
-  }
-  policy.prefill_chunk_tokens = workload.prefill_chunk_tokens;
-  if (!policy.prefill_chunk_tokens && runtime.prefill_chunk_tokens > 0) {
-    policy.prefill_chunk_tokens = static_cast<int32_t>(runtime.prefill_chunk_tokens);
-  }
-  policy.hbm_utilization_ratio = workload.hbm_utilization_ratio.value_or(runtime.hbm_utilization_ratio);
-  policy.kv_cache_split =
-      workload.kv_cache_split.value_or(runtime.copies_kv_heads ? KvCacheSplit::kCopies : KvCacheSplit::kBatch);
-  policy.windowed_kv_policy = workload.windowed_kv_policy.value_or(runtime.keeps_windowed_kv ? WindowedKvPolicy::kKeep
-                                                                                             : WindowedKvPolicy::kFree);
-  policy.max_batch_size = workload.max_batch_size;
-  return policy;
-}
 
 ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const ServingPolicy& policy,
                          const Parallelism& parallelism) {
@@ -414,40 +382,6 @@ ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const S
   }
   counter.Edge(load);
   return load;
-}
-
-double KeysSeen(const PassAttention& attention, double context) {
-  double keys = context;
-  if (attention.compression > 0) {
-    const double entries = context / attention.compression;
-    const double window = attention.key_limit > 0 ? std::min(context, attention.key_limit) : 0;
-    return window + (attention.selected > 0 ? std::min(entries, attention.selected) : entries);
-  }
-  if (attention.key_limit > 0) keys = std::min(keys, attention.key_limit);
-  if (attention.selected > 0) keys = std::min(keys, attention.selected);
-  return keys;
-}
-
-double KeysStored(const PassAttention& attention, double context, WindowedKvPolicy policy) {
-  const bool limited = attention.key_limit > 0 && policy == WindowedKvPolicy::kFree;
-  const double window = limited ? std::min(context, attention.key_limit) : context;
-  return attention.compression > 0 ? window + context / attention.compression : window;
-}
-
-double KeysSeenByPrompt(const PassAttention& attention, double prior, double tokens) {
-  // Keys grow by one per token until a limit: the sum is a trapezoid and a rectangle.
-  const auto limited = [&](double limit) {
-    if (limit <= 0) return tokens * (prior + tokens / 2);
-    const double growing = std::clamp(limit - prior, 0.0, tokens);
-    return growing * (prior + growing / 2) + (tokens - growing) * limit;
-  };
-  if (attention.compression > 0) {
-    const double entries = attention.selected > 0 ? attention.selected * attention.compression : 0;
-    return limited(attention.key_limit) + limited(entries) / attention.compression;
-  }
-  double limit = attention.key_limit;
-  if (attention.selected > 0) limit = limit > 0 ? std::min(limit, attention.selected) : attention.selected;
-  return limited(limit);
 }
 
 }  // namespace sliceplan::planner

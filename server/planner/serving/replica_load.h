@@ -8,28 +8,12 @@
 
 #include "absl/container/inlined_vector.h"
 #include "server/planner/parallelism.h"
+#include "server/planner/serving/attention_keys.h"
 #include "server/planner/serving/serving_job.h"
+#include "server/planner/serving/serving_policy.h"
 #include "server/planner/step_load.h"
 
 namespace sliceplan::planner {
-
-// Every default of a workload filled in, for one pool.
-struct ServingPolicy {
-  std::optional<hardware::DataType> weights;  // unset: as stored
-  bool head_in_weights_type = true;           // false: embedding and head stay in 16 bits
-  bool four_bit_latent_attention = true;      // false: its projections stay in 16 bits beside four-bit weights
-  double four_bit_scale_bytes = 0;            // beside each four-bit weight
-  hardware::DataType kv_cache = hardware::DataType::kBf16;
-  hardware::DataType activations = hardware::DataType::kBf16;
-  std::optional<hardware::DataType> compute;  // unset: that of each weight, as far as the chip has a rate for it
-  std::optional<int32_t> prefill_chunk_tokens;
-  double hbm_utilization_ratio = 1;
-  KvCacheSplit kv_cache_split = KvCacheSplit::kBatch;
-  WindowedKvPolicy windowed_kv_policy = WindowedKvPolicy::kFree;
-  std::optional<int32_t> max_batch_size;
-};
-
-ServingPolicy PolicyOf(const ServingJob& job, const ServingPool& pool);
 
 // What operands are multiplied as: 16 bits and wider, 8 bits, 4 bits, and 4-bit weights on a chip without units for
 // them, which are unpacked to 16.
@@ -50,27 +34,6 @@ struct PassGroup {
   double gather_bytes_per_token = 0;         // over tensor, before it: bytes of the full array of the group
   double reduce_bytes_per_token = 0;         // over tensor, after it
   double hidden_reduce_bytes_per_token = 0;  // over fsdp, after it: weights split along their inputs too
-};
-
-// Attention of one layer on one chip.
-struct PassAttention {
-  bool present = false;
-  double kv_bytes_per_key = 0;       // read in decode for each key that is seen
-  double indexer_bytes_per_key = 0;  // of every key
-  double state_bytes = 0;            // read and written per sequence and step
-  double state_held_bytes = 0;
-  double kv_bytes_per_stored_key = 0;  // 0: reads an earlier layer's
-  double indexer_bytes_per_stored_key = 0;
-  double key_limit = 0;             // window or chunk; 0: none
-  double compression = 0;           // past entries of pooled keys; 0: none
-  double selected = 0;              // at most this many keys or entries; 0: all
-  double decode_flops_per_key = 0;  // of one token
-  double prefill_flops_per_key = 0;
-  double indexer_flops_per_key = 0;
-  double scan_flops_per_token = 0;
-  double scan_bytes_per_token = 0;
-  double exchange_bytes_per_token = 0;  // over tensor: queries and outputs where the cache is split by batch
-  double context_bytes_per_token = 0;   // over context: queries and partial outputs, held by the whole group
 };
 
 // One distinct layer.
@@ -126,13 +89,6 @@ struct ReplicaLoad {
 // Requires a legal plan (serving_legality.h).
 ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const ServingPolicy& policy,
                          const Parallelism& parallelism);
-
-// Keys that a query at position `context` sees, and entries that are kept of a sequence of that length. Windows that
-// are kept whole count as no limit in the second.
-double KeysSeen(const PassAttention& attention, double context);
-double KeysStored(const PassAttention& attention, double context, WindowedKvPolicy policy);
-// Sum over prompt tokens at positions [prior, prior + tokens) of the keys that each sees.
-double KeysSeenByPrompt(const PassAttention& attention, double prior, double tokens);
 
 }  // namespace sliceplan::planner
 

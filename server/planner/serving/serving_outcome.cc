@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/planner/serving/load_result.h"
 #include "server/planner/serving/replica_plan.h"
 #include "server/planner/words.h"
 
@@ -206,6 +207,11 @@ bool MeetsTargets(const SystemResult& result, const ServingSlo& slo) {
 }
 
 void SuggestReplicas(const ServingJob& job, int64_t replica_count, ServingEstimate& estimate) {
+  estimate.replica_count = static_cast<int32_t>(replica_count);
+  if (!job.slo.Any()) {
+    estimate.assumptions.push_back(
+        absl::StrCat("replica_count: none busier than ", PercentWords(kTargetUtilization), " of what it sustains"));
+  }
   if (estimate.outcome != ServingOutcome::kMissesSlo && estimate.outcome != ServingOutcome::kUnstable) return;
   estimate.smallest_fix = Fix{
       "MORE_REPLICAS",

@@ -22,7 +22,7 @@ void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoin
 
 bool MeetsTargets(const SystemResult& result, const ServingSlo& slo);
 
-// More replicas as the fix of what the load lacks.
+// The replicas that the load needs, and more of them as the fix of what it lacks.
 void SuggestReplicas(const ServingJob& job, int64_t replica_count, ServingEstimate& estimate);
 
 }  // namespace sliceplan::planner

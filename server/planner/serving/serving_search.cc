@@ -14,6 +14,7 @@
 #include "server/planner/serving/plan_choice.h"
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/replica_plan.h"
+#include "server/planner/serving/serving_judge.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
@@ -21,45 +22,18 @@ namespace {
 
 // Estimated in full for each proposal asked for: the mean field orders neighbours wrongly now and then.
 constexpr size_t kEstimatedPerProposal = 2;
-// Without targets, replicas are counted so that none is busier than this.
-constexpr double kTargetUtilization = 0.8;
-constexpr double kWorst = std::numeric_limits<double>::max();
-
-// A legal plan that fits, judged in the mean.
-struct Judged {
-  ServingSummary summary;
-  bool meets_targets = true;
-  double key = 0;  // of the objective, smaller is better
-
-  auto Order() const {
-    return std::make_tuple(!meets_targets, key, summary.tpot_seconds, summary.chip_count, summary.candidate);
-  }
-};
-
-bool Allowed(const SearchConstraints& constraints, const Parallelism& plan) {
-  for (const LogicalAxis axis : kLogicalAxes) {
-    const size_t i = static_cast<size_t>(axis);
-    if (constraints.forbidden[i] && plan.Degree(axis) > 1) return false;
-    if (constraints.fixed_ici[axis] > 0 && plan.ici[axis] != constraints.fixed_ici[axis]) return false;
-    if (constraints.fixed_dcn[axis] > 0 && plan.dcn[axis] != constraints.fixed_dcn[axis]) return false;
-  }
-  return true;
-}
-
-double Strictest(const LatencyTargets& targets) {
-  return std::min({targets.mean_seconds.value_or(kWorst), targets.p50_seconds.value_or(kWorst),
-                   targets.p95_seconds.value_or(kWorst), targets.p99_seconds.value_or(kWorst)});
-}
+constexpr double kWorst = ServingJudge::kWorst;
 
 class Search {
  public:
   Search(const ServingQuestion& question, MappingCache& mappings, const std::function<SearchSignal()>& signal)
-      : question_(question), mappings_(mappings), signal_(signal) {}
+      : question_(question), judge_(question), mappings_(mappings), signal_(signal) {}
 
   ServingSearchAnswer Run() {
     for (size_t i = 0; i < question_.candidates.size() && Continue(); ++i) JudgeCandidate(i);
     if (answer_.cancelled) return std::move(answer_);
-    std::sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.Order() < b.Order(); });
+    std::sort(judged_.begin(), judged_.end(),
+              [](const JudgedPlan& a, const JudgedPlan& b) { return a.Order() < b.Order(); });
     FillFrontier();
     EstimateBest();
     if (!answer_.cancelled && question_.workload.load == ServingLoadKind::kRate) EstimateApart();
@@ -86,23 +60,6 @@ class Search {
     return [this] { return signal_() == SearchSignal::kCancel; };
   }
 
-  ServingJob JobOf(size_t candidate, PoolRole role) const {
-    const ServingCandidate& from = question_.candidates[candidate];
-    ServingJob job;
-    job.model = question_.model;
-    job.workload = question_.workload;
-    job.slo = question_.slo;
-    job.mode = question_.mode;
-    job.cost_split = question_.cost_split;
-    ServingPool pool;
-    pool.role = role;
-    pool.slice = from.slice;
-    pool.efficiency = from.efficiency;
-    pool.usd_per_chip_hour = from.usd_per_chip_hour;
-    job.pools.push_back(std::move(pool));
-    return job;
-  }
-
   bool NeedsPrice() const { return question_.objective == Objective::kMinCost; }
 
   int64_t& Pruned(PruneReason reason) { return answer_.pruned[static_cast<size_t>(reason)]; }
@@ -117,12 +74,12 @@ class Search {
       ++Pruned(PruneReason::kTooManyChips);
       return;
     }
-    const ServingJob job = JobOf(index, PoolRole::kBoth);
+    const ServingJob job = judge_.JobOf(index, PoolRole::kBoth);
     for (const Parallelism& parallelism : ServingPlansOf(job, job.pools[0])) {
-      if (!Allowed(question_.constraints, parallelism)) continue;
+      if (!judge_.Allows(parallelism)) continue;
       if (!Continue()) return;
       ++answer_.considered_count;
-      auto made = ReplicaPlan::Make(job, job.pools[0], parallelism, NominalBatch(), mappings_);
+      auto made = ReplicaPlan::Make(job, job.pools[0], parallelism, judge_.NominalBatch(), mappings_);
       if (!made.ok()) {
         ++Pruned(absl::IsFailedPrecondition(made.status()) ? PruneReason::kUnknownFigure : PruneReason::kNoPlacement);
         continue;
@@ -131,120 +88,15 @@ class Search {
     }
   }
 
-  int64_t NominalBatch() const {
-    constexpr int64_t kNominalBatch = 32;
-    return question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : kNominalBatch;
-  }
-
-  bool HasHeadroom(const ServingMemory& memory) const {
-    return static_cast<double>(memory.headroom_bytes) >=
-           question_.constraints.hbm_headroom_ratio * static_cast<double>(memory.capacity_bytes);
-  }
-
   void JudgePlan(size_t index, const ServingJob& job, const ReplicaPlan& plan) {
-    Judged judged;
-    ServingSummary& summary = judged.summary;
-    summary.candidate = index;
-    summary.parallelism = plan.parallelism();
-    summary.chip_count = plan.chip_count();
-    const int64_t context = FullContext(question_.workload);
-    const int64_t most = plan.memory().MaxBatch(context);
-    const int64_t asked = question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : 1;
-    if (most < asked || !HasHeadroom(plan.memory().Of(asked, context))) {
-      ++Pruned(PruneReason::kOutOfMemory);
-      AddTooLarge(summary, plan, asked);
+    JudgedPlan judged;
+    const std::optional<PruneReason> pruned = judge_.Judge(index, job, plan, judged);
+    if (!pruned) {
+      judged_.push_back(std::move(judged));
       return;
     }
-    double requests_per_second = 0;
-    switch (question_.workload.load) {
-      case ServingLoadKind::kRate: requests_per_second = JudgeRate(job, plan, most, judged); break;
-      case ServingLoadKind::kLargestBatch: {
-        const int64_t within = question_.slo.Any() ? LargestBatchWithin(job, plan, most) : most;
-        judged.meets_targets = within >= 1;
-        requests_per_second = JudgeBatch(job, plan, std::max<int64_t>(1, within), summary);
-        break;
-      }
-      case ServingLoadKind::kBatch:
-      case ServingLoadKind::kConcurrency: {
-        const int64_t batch = question_.workload.load == ServingLoadKind::kBatch
-                                  ? asked
-                                  : std::min<int64_t>(question_.workload.concurrency, most);
-        requests_per_second = JudgeBatch(job, plan, batch, summary);
-        judged.meets_targets = summary.tpot_seconds <= Strictest(question_.slo.tpot);
-        break;
-      }
-    }
-    if (summary.replica_count > question_.candidates[index].max_replica_count ||
-        (question_.constraints.max_chip_count && summary.chip_count > *question_.constraints.max_chip_count)) {
-      ++Pruned(PruneReason::kTooManyChips);
-      return;
-    }
-    const double tokens_per_second = requests_per_second * question_.workload.output.Mean();
-    summary.output_tokens_per_second_per_chip = tokens_per_second / static_cast<double>(summary.chip_count);
-    const std::optional<double>& usd = question_.candidates[index].usd_per_chip_hour;
-    if (usd && tokens_per_second > 0) {
-      constexpr double kTokensPerMillion = 1e6;
-      summary.usd_per_million_output_tokens =
-          *usd * static_cast<double>(summary.chip_count) / kSecondsPerHour / tokens_per_second * kTokensPerMillion;
-    }
-    judged.key = KeyOf(summary);
-    summary.outcome = judged.meets_targets ? ServingOutcome::kFeasible : ServingOutcome::kMissesSlo;
-    judged_.push_back(std::move(judged));
-  }
-
-  double KeyOf(const ServingSummary& summary) const {
-    switch (question_.objective) {
-      case Objective::kMinCost:
-        return question_.workload.load == ServingLoadKind::kRate
-                   ? question_.candidates[summary.candidate].usd_per_chip_hour.value_or(kWorst) *
-                         static_cast<double>(summary.chip_count)
-                   : summary.usd_per_million_output_tokens.value_or(kWorst);
-      case Objective::kMaxThroughputPerChip: return -summary.output_tokens_per_second_per_chip;
-      case Objective::kMinChips: return static_cast<double>(summary.chip_count);
-      case Objective::kMinStepTime:
-      case Objective::kMinTimeToTrain: break;
-    }
-    return summary.tpot_seconds;
-  }
-
-  double JudgeBatch(const ServingJob& job, const ReplicaPlan& plan, int64_t batch, ServingSummary& summary) const {
-    const BatchPoint point = PointOf(job, plan, batch);
-    summary.tpot_seconds = point.tpot_seconds;
-    return point.requests_per_second;
-  }
-
-  // Replicas, each with a batch that keeps the target on tokens.
-  double JudgeRate(const ServingJob& job, const ReplicaPlan& plan, int64_t most, Judged& judged) const {
-    const double rate = question_.workload.requests_per_second;
-    const double limit = Strictest(question_.slo.tpot);
-    const double context = DecodeContext(question_.workload);
-    int64_t batch = most;
-    if (limit < kWorst) {
-      int64_t low = 0;
-      int64_t high = most;
-      while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-        if (plan.TokenSeconds(middle, context) <= limit) {
-          low = middle;
-        } else {
-          high = middle - 1;
-        }
-      }
-      batch = low;
-    }
-    judged.meets_targets = batch >= 1 && plan.PrefillSeconds(1) <= Strictest(question_.slo.ttft);
-    const PlannedPool pool{&plan, 1, std::max<int64_t>(1, batch)};
-    const double sustained = SustainedRate(job, pool);
-    const double replicas = std::ceil(rate / (kTargetUtilization * std::max(sustained, 1e-12)));
-    judged.summary.replica_count = static_cast<int64_t>(std::clamp(replicas, 1.0, 1048576.0));
-    judged.summary.chip_count *= judged.summary.replica_count;
-    const double each = rate / static_cast<double>(judged.summary.replica_count);
-    const double seconds = MeanSeconds(job, pool, each);
-    judged.summary.tpot_seconds =
-        seconds >= kWorst ? seconds
-                          : std::max(0.0, seconds - plan.PrefillSeconds(1)) / question_.workload.output.Mean();
-    judged.meets_targets = judged.meets_targets && seconds < kWorst;
-    return rate;
+    ++Pruned(*pruned);
+    if (*pruned == PruneReason::kOutOfMemory) AddTooLarge(judged.summary, plan, judge_.LeastBatch());
   }
 
   void AddTooLarge(const ServingSummary& summary, const ReplicaPlan& plan, int64_t asked) {
@@ -264,18 +116,18 @@ class Search {
   }
 
   void FillFrontier() {
-    std::vector<const Judged*> plans;
-    for (const Judged& judged : judged_) {
+    std::vector<const JudgedPlan*> plans;
+    for (const JudgedPlan& judged : judged_) {
       if (judged.meets_targets) plans.push_back(&judged);
     }
-    std::stable_sort(plans.begin(), plans.end(), [](const Judged* a, const Judged* b) {
+    std::stable_sort(plans.begin(), plans.end(), [](const JudgedPlan* a, const JudgedPlan* b) {
       return a->summary.tpot_seconds < b->summary.tpot_seconds;
     });
-    const bool priced = std::all_of(plans.begin(), plans.end(), [](const Judged* judged) {
+    const bool priced = std::all_of(plans.begin(), plans.end(), [](const JudgedPlan* judged) {
       return judged->summary.usd_per_million_output_tokens.has_value();
     });
     double best = kWorst;
-    for (const Judged* judged : plans) {
+    for (const JudgedPlan* judged : plans) {
       const double cost =
           priced ? *judged->summary.usd_per_million_output_tokens : -judged->summary.output_tokens_per_second_per_chip;
       if (cost >= best) continue;
@@ -288,7 +140,7 @@ class Search {
     const size_t count = std::min(judged_.size(), kEstimatedPerProposal * question_.proposal_count);
     for (size_t i = 0; i < count && Continue(); ++i) {
       const ServingSummary& summary = judged_[i].summary;
-      ServingJob job = JobOf(summary.candidate, PoolRole::kBoth);
+      ServingJob job = judge_.JobOf(summary.candidate, PoolRole::kBoth);
       job.pools[0].parallelism = summary.parallelism;
       job.pools[0].replica_count = static_cast<int32_t>(summary.replica_count);
       Estimate(job, {summary.candidate});
@@ -321,8 +173,8 @@ class Search {
     const std::optional<size_t> decode = BestAlone(PoolRole::kDecode);
     const std::optional<size_t> prefill = BestAlone(PoolRole::kPrefill);
     if (!decode || !prefill || answer_.cancelled) return;
-    ServingJob job = JobOf(*prefill, PoolRole::kPrefill);
-    job.pools.push_back(JobOf(*decode, PoolRole::kDecode).pools[0]);
+    ServingJob job = judge_.JobOf(*prefill, PoolRole::kPrefill);
+    job.pools.push_back(judge_.JobOf(*decode, PoolRole::kDecode).pools[0]);
     job.pools_given = true;
     for (size_t i = 0; i < job.pools.size(); ++i) {
       PlanChoice choice = ChoosePlan(job, job.pools[i], mappings_, Cancelled());
@@ -342,11 +194,11 @@ class Search {
   std::optional<size_t> BestAlone(PoolRole role) {
     std::optional<size_t> best;
     double best_cost = kWorst;
-    for (const Judged& judged : judged_) {
+    for (const JudgedPlan& judged : judged_) {
       if (!judged.meets_targets) continue;
       const size_t index = judged.summary.candidate;
-      const ServingJob job = JobOf(index, role);
-      auto made = ReplicaPlan::Make(job, job.pools[0], judged.summary.parallelism, NominalBatch(), mappings_);
+      const ServingJob job = judge_.JobOf(index, role);
+      auto made = ReplicaPlan::Make(job, job.pools[0], judged.summary.parallelism, judge_.NominalBatch(), mappings_);
       if (!made.ok() || !Continue()) return best;
       const PlannedPool pool{made->get(), 1, (*made)->memory().MaxBatch(FullContext(question_.workload))};
       if (pool.max_batch_size < 1) continue;
@@ -374,7 +226,7 @@ class Search {
         summary.usd_per_million_output_tokens =
             proposal.estimate.cost->usd_per_hour / kSecondsPerHour / tokens * kTokensPerMillion;
       }
-      double objective = KeyOf(summary);
+      double objective = judge_.KeyOf(summary);
       if (question_.objective == Objective::kMinCost && question_.workload.load == ServingLoadKind::kRate) {
         objective = proposal.estimate.cost ? proposal.estimate.cost->usd_per_hour : kWorst;
       }
@@ -436,7 +288,7 @@ class Search {
   void FillNearMisses() {
     for (ServingMiss& miss : too_large_) {
       if (answer_.near_misses.size() >= kMaxNearMisses) return;
-      ServingJob job = JobOf(miss.plan.candidate, PoolRole::kBoth);
+      ServingJob job = judge_.JobOf(miss.plan.candidate, PoolRole::kBoth);
       job.pools[0].parallelism = miss.plan.parallelism;
       const ServingAnswer answer = EstimateServing(job, mappings_, Cancelled());
       if (answer.estimate.shortfall) miss.shortfall = *answer.estimate.shortfall;
@@ -447,10 +299,11 @@ class Search {
   }
 
   const ServingQuestion& question_;
+  const ServingJudge judge_;
   MappingCache& mappings_;
   const std::function<SearchSignal()>& signal_;
   ServingSearchAnswer answer_;
-  std::vector<Judged> judged_;
+  std::vector<JudgedPlan> judged_;
   std::vector<ServingMiss> too_large_;
   std::vector<ServingProposal> estimated_;
 };
