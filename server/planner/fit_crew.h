@@ -8,12 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "server/planner/mapping.h"
 #include "server/planner/parallelism.h"
 #include "server/planner/search_site.h"
@@ -68,7 +68,7 @@ class FitCrew {
   int64_t generation_ = 0;  // grows with each candidate
   bool over_ = false;
   int idle_count_ = 0;
-  absl::flat_hash_map<int64_t, Task> tasks_;
+  std::map<int64_t, Task> tasks_;
   std::deque<int64_t> waiting_;
   std::vector<std::thread> helpers_;
 };
