@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "server/planner/mapping.h"
@@ -68,7 +68,7 @@ class FitCrew {
   int64_t generation_ = 0;  // grows with each candidate
   bool over_ = false;
   int idle_count_ = 0;
-  std::unordered_map<int64_t, Task> tasks_;
+  std::map<int64_t, Task> tasks_;
   std::deque<int64_t> waiting_;
   std::vector<std::thread> helpers_;
 };
