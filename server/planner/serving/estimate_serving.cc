@@ -173,14 +173,12 @@ class Estimator {
   void RunBatch(int64_t batch_size) {
     estimate().batch_size = static_cast<int32_t>(batch_size);
     ServingThroughput& throughput = estimate().throughput;
-    double seconds = 0;
     BatchPoint first;
     for (size_t i = 0; i < pools_.size(); ++i) {
       if (job_.pools[i].role == PoolRole::kPrefill) continue;
       const BatchPoint point = PointOf(job_, *pools_[i].plan, std::min(batch_size, pools_[i].planned.max_batch_size));
       const double count = static_cast<double>(pools_[i].planned.replica_count);
       throughput.requests_per_second += count * point.requests_per_second;
-      seconds += count;
       if (i == main_) first = point;
       estimate().pools[i].memory = pools_[i].plan->memory().Of(point.batch_size, FullContext(job_.workload));
     }
