@@ -190,7 +190,7 @@ class Estimator {
     }
     const double output = job_.workload.output.Mean();
     SetThroughput(throughput.requests_per_second);
-    throughput.saturation_requests_per_second = Saturation();
+    throughput.saturation_requests_per_second = DecodesAlone() ? throughput.requests_per_second : Saturation();
     if (job_.slo.Any()) {
       throughput.goodput_requests_per_second = Meets(first, job_.slo) ? throughput.requests_per_second : 0;
     }
@@ -331,6 +331,13 @@ class Estimator {
     estimate().kilowatt_hours_per_million_output_tokens = watts / output * kTokensPerMillion / kJoulesPerKilowattHour;
   }
 
+  // ROOFLINE counts throughput of a batch as the book does: prompts are read on other chips, which are not in the bill.
+  bool DecodesAlone() const {
+    const ServingLoadKind load = job_.workload.load;
+    return job_.mode == EstimationMode::kRoofline &&
+           (load == ServingLoadKind::kBatch || load == ServingLoadKind::kLargestBatch);
+  }
+
   // By time where one pool does both; by their bills where two share the work.
   double PrefillShare(double usd_per_hour) const {
     if (prefill_) {
@@ -338,7 +345,7 @@ class Estimator {
       return *pool.usd_per_chip_hour * static_cast<double>(pool.slice.TotalChips()) * pool.replica_count /
              std::max(usd_per_hour, 1e-12);
     }
-    if (main().plan->pool().role == PoolRole::kDecode) return 0;
+    if (main().plan->pool().role == PoolRole::kDecode || DecodesAlone()) return 0;
     const double output = job_.workload.output.Mean();
     const double batch = std::max(1, answer_.estimate.batch_size);
     const double prefill = main().plan->PrefillSeconds(1);

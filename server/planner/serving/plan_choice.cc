@@ -67,7 +67,8 @@ Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& p
     case ServingLoadKind::kBatch: {
       const BatchPoint point = PointOf(job, plan, asked);
       rank.misses_targets = !Meets(point, job.slo);
-      rank.cost = point.end_to_end_seconds;
+      // The book's decode has its prompts read on chips of their own.
+      rank.cost = job.mode == EstimationMode::kRoofline ? point.tpot_seconds : point.end_to_end_seconds;
       break;
     }
     case ServingLoadKind::kConcurrency: {

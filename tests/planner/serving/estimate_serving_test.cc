@@ -286,7 +286,19 @@ TEST(EstimateServingTest, WithoutAPlanTheBestIsFound) {
   job.pools[0].parallelism.reset();
   const ServingEstimate found = Estimate(job);
   EXPECT_EQ(found.outcome, ServingOutcome::kFeasible);
-  EXPECT_LE(found.end_to_end->mean_seconds, given.end_to_end->mean_seconds * (1 + 1e-9));
+  EXPECT_LE(found.tpot->mean_seconds, given.tpot->mean_seconds * (1 + 1e-9));
+}
+
+// Prompts that other chips read are neither timed nor billed.
+TEST(EstimateServingTest, TheBooksDecodeStandsAlone) {
+  const ServedFixture served = Served();
+  ServingJob job = BookJob(served, 2048, 32);
+  job.workload.output = TokenLengths::Constant(512);
+  const ServingEstimate estimate = Estimate(job);
+  EXPECT_EQ(estimate.throughput.saturation_requests_per_second, estimate.throughput.requests_per_second);
+  // Chapter 8: price x n x step / batch.
+  EXPECT_NEAR(estimate.cost->usd_per_million_output_tokens,
+              1e6 * 1.2 * kChips / 3600 * estimate.decode.time.expected_seconds / 32, 1e-9);
 }
 
 TEST(EstimateServingTest, RolesThatDoNotGoTogetherAreRefused) {
