@@ -32,7 +32,8 @@ BatchPoint PointOf(const ServingJob& job, const ReplicaPlan& plan, int64_t batch
   const bool roofline = job.mode == EstimationMode::kRoofline;
   BatchPoint point;
   point.batch_size = batch_size;
-  point.tpot_seconds = plan.TokenSeconds(batch_size, DecodeContext(job.workload));
+  const double token_seconds = plan.TokenSeconds(batch_size, DecodeContext(job.workload));
+  point.tpot_seconds = token_seconds;
   if (reads_prompts) point.ttft_seconds = plan.PrefillSeconds(together ? batch_size : 1) + plan.RequestSeconds();
   if (reads_prompts && !together && !roofline) {
     const double others = std::max(0.0, sequences / plan.load().data_ranks - 1);
@@ -44,6 +45,10 @@ BatchPoint PointOf(const ServingJob& job, const ReplicaPlan& plan, int64_t batch
   const double busy_seconds = roofline ? output * point.tpot_seconds : point.end_to_end_seconds;
   point.requests_per_second = sequences / std::max(busy_seconds, kLeastSeconds);
   point.output_tokens_per_second = point.requests_per_second * output;
+  if (reads_prompts && !roofline) {
+    point.prefill_share =
+        std::clamp(1 - (output - 1) * token_seconds / std::max(busy_seconds, kLeastSeconds), 0.0, 1.0);
+  }
   return point;
 }
 

@@ -17,6 +17,7 @@ struct BatchPoint {
   double end_to_end_seconds = 0;
   double output_tokens_per_second = 0;  // of one replica
   double requests_per_second = 0;
+  double prefill_share = 0;  // of the replica's time
 };
 
 // In CALIBRATED mode prompts and output share the replica's time. In ROOFLINE mode throughput is that of decode alone,

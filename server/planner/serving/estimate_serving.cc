@@ -141,6 +141,7 @@ class Estimator {
       if (pools_[i].planned.max_batch_size >= (decodes ? asked : 1)) continue;
       estimate().batch_size = static_cast<int32_t>(asked);
       FillPassesAt(asked);
+      estimate().memory = estimate().pools[i].memory;
       SetOutOfMemory(job_, *pools_[i].plan, decodes ? asked : 1, mappings_, estimate());
       return false;
     }
@@ -219,6 +220,8 @@ class Estimator {
     if (job_.workload.load == ServingLoadKind::kRate && job_.workload.requests_per_second > saturation) {
       estimate().batch_size = static_cast<int32_t>(main().max_batch_size);
       SetThroughput(saturation);
+      estimate().memory = main().plan->memory().Of(estimate().batch_size, FullContext(job_.workload));
+      estimate().pools[main_].memory = estimate().memory;
       SetUnstable(job_, saturation, estimate());
       return;
     }
@@ -253,7 +256,7 @@ class Estimator {
         all.output_tokens_per_second / static_cast<double>(estimate().chip_count);
     if (job_.slo.Any()) throughput.goodput_requests_per_second = all.goodput_requests_per_second;
     if (all.unstable) {
-      SetUnstable(job_, saturation, estimate());
+      SetUnstable(job_, std::min(saturation, all.requests_per_second), estimate());
       return;
     }
     estimate().ttft = all.ttft;
@@ -346,12 +349,7 @@ class Estimator {
              std::max(usd_per_hour, 1e-12);
     }
     if (main().plan->pool().role == PoolRole::kDecode || DecodesAlone()) return 0;
-    const double output = job_.workload.output.Mean();
-    const double batch = std::max(1, answer_.estimate.batch_size);
-    const double prefill = main().plan->PrefillSeconds(1);
-    const double decode =
-        (output - 1) * main().plan->TokenSeconds(answer_.estimate.batch_size, DecodeContext(job_.workload)) / batch;
-    return prefill + decode > 0 ? prefill / (prefill + decode) : 0;
+    return PointOf(job_, *main().plan, std::max(1, answer_.estimate.batch_size)).prefill_share;
   }
 
   void FillFrontier() {

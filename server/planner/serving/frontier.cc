@@ -35,9 +35,7 @@ void AddBatches(const ServingJob& job, const ReplicaPlan& plan, int64_t max_batc
       BilledTokens tokens;
       tokens.output_tokens_per_second = point.output_tokens_per_second;
       tokens.input_tokens_per_second = point.requests_per_second * job.workload.prompt.Mean();
-      if (pool.role != PoolRole::kDecode && job.mode == EstimationMode::kCalibrated && point.end_to_end_seconds > 0) {
-        tokens.prefill_share = point.ttft_seconds / point.end_to_end_seconds;
-      }
+      tokens.prefill_share = point.prefill_share;
       added.usd_per_million_output_tokens =
           CostOf(job.cost_split, *pool.usd_per_chip_hour * chips, tokens).usd_per_million_output_tokens;
     }

@@ -26,7 +26,9 @@ void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewh
     }
     return;
   }
-  const double count = static_cast<double>(pool.replica_count);
+  // Users are spread over replicas; with fewer of them than replicas some stand idle.
+  const double count =
+      std::min(static_cast<double>(pool.replica_count), std::max(1.0, share * job.workload.concurrency));
   const double users = std::max(1.0, share * job.workload.concurrency / count);
   const double output = job.workload.output.Mean();
   const double held = job.workload.prompt.Mean() + pool.plan->pool().efficiency->cache_output_share * output;
@@ -66,10 +68,14 @@ void AddWeighted(const SystemResult& result, double share, SystemResult& all) {
 std::optional<int64_t> ReplicasFor(const ServingJob& job, const PlannedPool& pool, const BatchPoint& floor,
                                    const std::function<bool()>& cancelled, bool& was_cancelled) {
   constexpr int64_t kMostReplicas = int64_t{1} << 20;
+  // Beyond this many times what the rate alone needs, replicas stand idle and more of them change nothing.
+  constexpr int64_t kMostIdle = 32;
+  // The mean field may be too strict by this: the replay decides.
+  constexpr double kMeanFieldError = 0.7;
   const double sustained = SustainedRate(job, pool) / static_cast<double>(pool.replica_count);
   if (sustained <= 0) return std::nullopt;
-  const double utilization = job.slo.Any() ? 1 : kTargetUtilization;
-  const double least = std::ceil(job.workload.requests_per_second / (sustained * utilization));
+  const double needed = job.workload.requests_per_second / sustained;
+  const double least = std::ceil(job.slo.Any() ? kMeanFieldError * needed : needed / kTargetUtilization);
   if (least > static_cast<double>(kMostReplicas)) return std::nullopt;
   int64_t low = std::max<int64_t>(1, static_cast<int64_t>(least));
   if (!job.slo.Any()) return low;
@@ -82,10 +88,12 @@ std::optional<int64_t> ReplicasFor(const ServingJob& job, const PlannedPool& poo
     if (job.mode == EstimationMode::kCalibrated) Calibrate(job, more, false, 1, result);
     return !result.unstable && MeetsTargets(result, job.slo);
   };
+  const int64_t most = std::min(low * kMostIdle, kMostReplicas);
   int64_t high = low;
-  while (!was_cancelled && high < kMostReplicas && !meets(high)) {
+  while (!was_cancelled && !meets(high)) {
+    if (high == most) return std::nullopt;
     low = high + 1;
-    high = std::min(high + std::max<int64_t>(1, high / 2), kMostReplicas);
+    high = std::min(high + std::max<int64_t>(1, high / 2), most);
   }
   while (!was_cancelled && low < high) {
     const int64_t middle = low + (high - low) / 2;

@@ -92,8 +92,29 @@ Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& p
 
 }  // namespace
 
-std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool& pool) {
-  const ModelDivisors divisors = DivisorsOf(*job.model.operations);
+namespace {
+
+// Beyond these an engine only copies weights or waits for its own stages; more of the same is more replicas.
+struct SpaceLimits {
+  int64_t tensor = 0;
+  int64_t expert = 1;
+  int64_t pipeline = 16;
+  int64_t context = 16;
+  int64_t data = 16;
+};
+
+SpaceLimits LimitsOf(const transformer::ModelOperations& model, const ModelDivisors& divisors) {
+  SpaceLimits limits;
+  for (const transformer::LayerOperations& layer : model.layers) {
+    limits.tensor = std::max<int64_t>(limits.tensor, layer.softmax.query_head_count);
+  }
+  for (const ModelDivisors::Unit& unit : divisors.units) limits.tensor = std::max<int64_t>(limits.tensor, unit.count);
+  for (const int32_t count : divisors.expert_counts) limits.expert = std::max<int64_t>(limits.expert, count);
+  return limits;
+}
+
+std::vector<Parallelism> PlansWithin(const ServingJob& job, const ServingPool& pool, const ModelDivisors& divisors,
+                                     const SpaceLimits& limits) {
   const bool experts = !divisors.expert_counts.empty();
   // Splitting keys over context pays where tensor cannot split the cache any further; engines offer it only there.
   int32_t cache_heads = 1;
@@ -106,12 +127,15 @@ std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool
   for (const LogicalAxis across : {LogicalAxis::kPipeline, LogicalAxis::kData}) {
     if (slices == 1 && across == LogicalAxis::kData) continue;
     for (const int32_t tensor : DivisorsOfCount(chips)) {
+      if (limits.tensor > 0 && tensor > limits.tensor) break;
       for (const int32_t expert : DivisorsOfCount(chips / tensor)) {
-        if (expert > 1 && !experts) break;
+        if (expert > limits.expert || (expert > 1 && !experts)) break;
         for (const int32_t pipeline : DivisorsOfCount(chips / tensor / expert)) {
+          if (pipeline > limits.pipeline) break;
           if (pipeline * (across == LogicalAxis::kPipeline ? slices : 1) > divisors.layer_count) break;
           for (const int32_t context : DivisorsOfCount(chips / tensor / expert / pipeline)) {
-            if (context > 1 && tensor < cache_heads) break;
+            if (context > limits.context || (context > 1 && tensor < cache_heads)) break;
+            if (chips / tensor / expert / pipeline / context > limits.data) continue;
             Parallelism plan;
             plan.sequence_parallel = false;
             plan.ici[LogicalAxis::kTensor] = tensor;
@@ -127,6 +151,18 @@ std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool
     }
   }
   return plans;
+}
+
+}  // namespace
+
+std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool& pool) {
+  const ModelDivisors divisors = DivisorsOf(*job.model.operations);
+  SpaceLimits limits = LimitsOf(*job.model.operations, divisors);
+  std::vector<Parallelism> plans = PlansWithin(job, pool, divisors, limits);
+  if (!plans.empty()) return plans;
+  // A slice larger than that is filled all the same.
+  limits.data = std::numeric_limits<int64_t>::max();
+  return PlansWithin(job, pool, divisors, limits);
 }
 
 PlanChoice ChoosePlan(const ServingJob& job, const ServingPool& pool, MappingCache& mappings,

@@ -39,13 +39,18 @@ Station StationOf(const ServingJob& job, const PlannedPool& pool) {
   limits.kv_capacity_tokens = pool_tokens > 0 ? std::max(pool_tokens, limits.kv_block_tokens) : int64_t{1} << 53;
   const bool separate = pool.plan->pool().efficiency != nullptr && pool.plan->pool().efficiency->separate_prefill;
   const std::optional<int32_t>& chunk = pool.plan->policy().prefill_chunk_tokens;
+  const auto ranks = static_cast<int64_t>(pool.plan->load().data_ranks);
   if (chunk && !separate) {
     limits.policy = BatchPolicy::kChunkedPrefill;
-    // Sequences that write are never held up by the budget.
-    limits.step_token_budget = std::max<int64_t>(*chunk, limits.max_batch_size * pool.plan->tokens_per_sequence() + 1);
+    // Every data rank has a budget of its own, which its sequences share with its prompts.
+    limits.step_token_budget = std::max<int64_t>(1, *chunk * ranks);
+    limits.max_batch_size =
+        std::clamp<int64_t>(limits.step_token_budget / pool.plan->tokens_per_sequence(), 1, limits.max_batch_size);
   } else {
     limits.policy = BatchPolicy::kWholePrefill;
-    limits.step_token_budget = std::max<int64_t>(1, FullContext(job.workload));
+    // One prompt on every data rank.
+    limits.step_token_budget =
+        std::max<int64_t>(1, static_cast<int64_t>(std::ceil(job.workload.prompt.Mean())) * ranks);
   }
   return station;
 }
@@ -75,16 +80,27 @@ RequestMix MixOf(const ServingJob& job, const PlannedPool& main, const PlannedPo
   return mix;
 }
 
+// Requests per second when prompts are all that there is: as many at once as a step takes.
+double PromptRate(const ServingJob& job, const PlannedPool& pool) {
+  const double prompt = std::max(1.0, job.workload.prompt.Mean() * (1 - job.workload.prefix_cache_hit_ratio));
+  const double chunk = pool.plan->policy().prefill_chunk_tokens.value_or(1);
+  const auto at_once = static_cast<int64_t>(std::max(1.0, std::floor(chunk / prompt)) * pool.plan->load().data_ranks);
+  const int64_t prompts = std::clamp<int64_t>(at_once, 1, std::max<int64_t>(1, pool.max_batch_size));
+  return static_cast<double>(pool.replica_count * prompts) /
+         std::max(pool.plan->PrefillSeconds(prompts), kLeastSeconds);
+}
+
 }  // namespace
 
 double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
   if (main.max_batch_size < 1) return 0;
-  return SaturationOf(SystemOf(job, main, prefill), MixOf(job, main, prefill)).requests_per_second;
+  const double sustained = SaturationOf(SystemOf(job, main, prefill), MixOf(job, main, prefill)).requests_per_second;
+  const bool reads_prompts = prefill == nullptr && main.plan->pool().role == PoolRole::kBoth;
+  return reads_prompts ? std::min(sustained, PromptRate(job, main)) : sustained;
 }
 
 double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
-  if (pool.plan->pool().role != PoolRole::kPrefill) return SustainedRate(job, pool, nullptr);
-  return static_cast<double>(pool.replica_count) / std::max(pool.plan->PrefillSeconds(1), kLeastSeconds);
+  return pool.plan->pool().role == PoolRole::kPrefill ? PromptRate(job, pool) : SustainedRate(job, pool, nullptr);
 }
 
 double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second) {

@@ -14,6 +14,9 @@ namespace {
 
 using hardware::Violation;
 
+// Placements looked at: tensor innermost comes first, and little else sends much in a step of serving.
+constexpr size_t kServingMappings = 8;
+
 // Serving has no batch or sequence that degrees must divide: this workload passes those rules whatever the plan.
 TrainingWorkload AnyWorkload(const Parallelism& parallelism) {
   TrainingWorkload workload;
@@ -95,7 +98,8 @@ ReplicaPlan::ReplicaPlan(const ServingJob& job, const ServingPool& pool, const P
 absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob& job, const ServingPool& pool,
                                                                const Parallelism& parallelism, int64_t batch_size,
                                                                MappingCache& mappings) {
-  absl::StatusOr<std::shared_ptr<const MappingSet>> set = mappings.Find(pool.slice, parallelism, pool.allow_idle_chips);
+  absl::StatusOr<std::shared_ptr<const MappingSet>> set =
+      mappings.Find(pool.slice, parallelism, pool.allow_idle_chips, kServingMappings);
   if (!set.ok()) return set.status();
   std::unique_ptr<ReplicaPlan> plan(new ReplicaPlan(job, pool, parallelism));
   plan->mappings_ = *std::move(set);
@@ -127,10 +131,22 @@ absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob&
     plan->drafting_.emplace(*plan->timer_, plan->draft_timer_ ? &*plan->draft_timer_ : nullptr, plan->draft_tokens_,
                             speculation.draft_cost_ratio);
   }
+  if (!roofline && pool.efficiency->separate_prefill && plan->policy_.prefill_chunk_tokens) {
+    plan->chunking_.emplace(plan->drafting_ ? static_cast<const StepTimer&>(*plan->drafting_) : *plan->timer_,
+                            *plan->timer_, *plan->policy_.prefill_chunk_tokens);
+  }
   return plan;
 }
 
+double ChunkingTimer::Seconds(const StepShape& shape) const {
+  if (shape.decode_sequences > 0 || shape.prefill_sequences < 1) return steps_.Seconds(shape);
+  const double tokens = static_cast<double>(shape.prefill_tokens) / static_cast<double>(shape.prefill_sequences);
+  return prompts_.PrefillSeconds(shape.prefill_sequences, tokens + shape.prefill_context_tokens,
+                                 shape.prefill_context_tokens, chunk_tokens_);
+}
+
 const StepTimer& ReplicaPlan::steps() const {
+  if (chunking_) return *chunking_;
   if (drafting_) return *drafting_;
   return *timer_;
 }

@@ -41,6 +41,20 @@ class DraftingTimer : public StepTimer {
   double ratio_;
 };
 
+// Times steps of prompts alone in the chunks that they are read in.
+class ChunkingTimer : public StepTimer {
+ public:
+  // Both must outlive it; `chunk_tokens` above 0.
+  ChunkingTimer(const StepTimer& steps, const ReplicaTimer& prompts, double chunk_tokens)
+      : steps_(steps), prompts_(prompts), chunk_tokens_(chunk_tokens) {}
+  double Seconds(const StepShape& shape) const override;
+
+ private:
+  const StepTimer& steps_;
+  const ReplicaTimer& prompts_;
+  double chunk_tokens_;
+};
+
 // Not movable: its parts point at each other.
 class ReplicaPlan {
  public:
@@ -94,6 +108,7 @@ class ReplicaPlan {
   ReplicaLoad draft_load_;
   std::optional<ReplicaTimer> draft_timer_;
   std::optional<DraftingTimer> drafting_;
+  std::optional<ChunkingTimer> chunking_;
 };
 
 }  // namespace sliceplan::planner

@@ -266,16 +266,19 @@ PassTime ReplicaTimer::Decode(int64_t sequences, double context_tokens, int64_t 
 // Whole chunks are alike but for the keys that they see: linear, so their mean stands for all; then the rest.
 std::array<ReplicaTimer::Chunks, 2> ReplicaTimer::ChunksOf(int64_t prompts, double tokens, double cached_tokens,
                                                            double chunk_tokens) const {
-  const double all = std::max(1.0, tokens - cached_tokens) * static_cast<double>(prompts);
+  // Data ranks read side by side; the busiest decides.
+  const double ranks = std::min(load_.data_ranks, static_cast<double>(prompts));
+  const double own_prompts = std::ceil(static_cast<double>(prompts) / load_.data_ranks);
+  const double all = std::max(1.0, tokens - cached_tokens) * own_prompts;
   const double chunk = chunk_tokens > 0 ? std::min(chunk_tokens, all) : all;
   const double whole = std::floor(all / chunk);
   const double rest = all - whole * chunk;
-  const double own_prior = prompts == 1 ? 1 : 0;  // chunks of several prompts see little of their own past
-  const double prompts_per_chunk = static_cast<double>(prompts) / std::ceil(all / chunk);
+  const double own_prior = own_prompts == 1 ? 1 : 0;  // chunks of several prompts see little of their own past
+  const double prompts_per_chunk = std::max(1.0, std::round(own_prompts / std::ceil(all / chunk)));
   const auto shape = [&](double size, double prior) {
     StepShape made;
-    made.prefill_tokens = std::max<int64_t>(1, std::llround(size));
-    made.prefill_sequences = std::max<int64_t>(1, std::llround(prompts_per_chunk));
+    made.prefill_tokens = std::max<int64_t>(1, std::llround(size * ranks));
+    made.prefill_sequences = std::max<int64_t>(1, std::llround(prompts_per_chunk * ranks));
     made.prefill_context_tokens = prior;
     return made;
   };

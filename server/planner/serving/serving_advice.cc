@@ -55,10 +55,15 @@ void AddChange(const ServingJob& job, const ServingJob& changed, const ReplicaPl
   if (gain < 1 + kLeastGain && step > 1 - kLeastGain) return;
   Advice advice;
   advice.code = std::move(code);
-  advice.sentence =
-      absl::StrCat(what, " raises the batch from ", CountWords(now.batch), " to ", CountWords(then.batch),
-                   " and cuts the cost of a token by ", PercentWords(std::max(0.0, 1 - 1 / gain)),
-                   "; at the batch of this estimate a token takes ", PercentWords(std::max(0.0, 1 - step)), " less.");
+  advice.sentence = absl::StrCat(
+      what,
+      then.batch > now.batch
+          ? absl::StrCat(" raises the largest batch from ", CountWords(now.batch), " to ", CountWords(then.batch), ",")
+          : "",
+      gain >= 1 + kLeastGain
+          ? absl::StrCat(" cuts the cost of a token by ", PercentWords(1 - 1 / gain), " at its best batch,")
+          : "",
+      " and at the batch and plan of this estimate a token takes ", PercentWords(std::max(0.0, 1 - step)), " less.");
   advice.step_time_ratio = step;
   const int64_t context = FullContext(job.workload);
   advice.memory_bytes = (*made)->memory().Of(std::max(1, estimate.batch_size), context).used_bytes -

@@ -98,6 +98,12 @@ ServingMemory ReplicaMemory::Of(int64_t batch_size, int64_t context_tokens) cons
   return fullest;
 }
 
+double ReplicaMemory::UsableBytes(const ServingMemory& memory) const {
+  if (utilization_of_free_ <= 0) return usable_bytes_;
+  const double rest = static_cast<double>(memory.used_bytes) - static_cast<double>(memory.kv_cache_bytes);
+  return rest + std::max(0.0, utilization_of_free_ * (capacity_bytes_ - rest));
+}
+
 int64_t ReplicaMemory::BatchOf(const Stage& stage, int64_t context_tokens) const {
   const double free = FreeBytes(stage);
   if (free < 0) return 0;

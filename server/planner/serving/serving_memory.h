@@ -22,6 +22,8 @@ class ReplicaMemory {
   int32_t MaxContext() const;
   // Tokens of sequences of that length that fit into the pool of one replica.
   int64_t PoolTokens(int64_t context_tokens) const;
+  // What the engine takes of a chip, for everything; `memory` is of this plan.
+  double UsableBytes(const ServingMemory& memory) const;
   // Bytes of one sequence's cache on all chips that hold it once.
   double KvBytesPerSequence(int64_t context_tokens) const;
 

@@ -15,6 +15,9 @@ namespace {
 
 using hardware::DataType;
 
+// A relaxed target is met with room for the digits that it is written in.
+constexpr double kRelaxed = 1.001;
+
 // One limit and what it is compared with.
 struct Check {
   absl::string_view name;  // "ttft.p95_seconds"
@@ -49,10 +52,6 @@ void AddChecks(const LimitNames& names, const Latency& latency, const LatencyTar
   for (size_t i = 0; i < most.size(); ++i) {
     if (most[i]) checks.push_back({names.fields[i], names.words[i], seconds[i], *most[i], floor});
   }
-}
-
-std::string FieldOf(const ServingJob& job, absl::string_view field) {
-  return job.pools_given ? absl::StrCat("pools[0].", field) : std::string(field);
 }
 
 // The same job with narrower weights or cache; whether the batch then fits.
@@ -102,7 +101,7 @@ std::optional<Fix> MemoryFix(const ServingJob& job, const ReplicaPlan& plan, int
   if (chips <= plan.pool().slice.chip_count) return std::nullopt;
   return Fix{"MORE_CHIPS",
              absl::StrCat("Weights and one cache need at least ", CountWords(chips), " of these chips."),
-             {{FieldOf(job, "slice.chip_count"), absl::StrCat(chips)}},
+             {},
              std::nullopt};
 }
 
@@ -128,18 +127,13 @@ void SetOutOfMemory(const ServingJob& job, const ReplicaPlan& plan, int64_t batc
   shortfall.limit = "hbm_bytes";
   shortfall.needed = static_cast<double>(memory.used_bytes);
   // The engine's share of the memory may be what limits.
-  shortfall.available = std::min(static_cast<double>(memory.capacity_bytes),
-                                 static_cast<double>(memory.used_bytes - memory.kv_cache_bytes + memory.kv_pool_bytes));
+  shortfall.available = std::min(static_cast<double>(memory.capacity_bytes), plan.memory().UsableBytes(memory));
   shortfall.missing = std::max(1.0, shortfall.needed - shortfall.available);
-  if (shortfall.available < 0 || memory.kv_pool_bytes == 0) {
-    shortfall.available = static_cast<double>(memory.capacity_bytes);
-    shortfall.missing = std::max(1.0, shortfall.needed - shortfall.available);
-  }
   shortfall.sentence = absl::StrCat(CountWords(batch_size), batch_size == 1 ? " sequence needs " : " sequences need ",
                                     BytesWords(static_cast<double>(memory.kv_cache_bytes)), " of cache beside ",
-                                    BytesWords(static_cast<double>(memory.weights_bytes)), " of weights on a chip of ",
-                                    BytesWords(static_cast<double>(memory.capacity_bytes)), ": ",
-                                    BytesWords(shortfall.missing), " too much.");
+                                    BytesWords(static_cast<double>(memory.weights_bytes)),
+                                    " of weights on a chip of which the engine takes ", BytesWords(shortfall.available),
+                                    ": ", BytesWords(shortfall.missing), " too much.");
   estimate.shortfall = std::move(shortfall);
   estimate.smallest_fix = MemoryFix(job, plan, batch_size, mappings);
 }
@@ -185,9 +179,9 @@ void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoin
   estimate.shortfall = std::move(shortfall);
   if (!reachable) {
     estimate.smallest_fix = Fix{"RELAX_TARGET",
-                                absl::StrCat("The target can be met from ", SecondsWords(worst->floor), " on."),
-                                {{std::string(worst->name), absl::StrCat(worst->floor)}},
-                                worst->floor};
+                                absl::StrCat("Under this load it takes ", SecondsWords(worst->seconds), "."),
+                                {{std::string(worst->name), absl::StrCat(worst->seconds * kRelaxed)}},
+                                worst->seconds};
     return;
   }
   if (job.workload.load != ServingLoadKind::kBatch || !estimate.best_point || max_batch_size < 1) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -30,7 +31,16 @@ class Search {
       : question_(question), judge_(question), mappings_(mappings), signal_(signal) {}
 
   ServingSearchAnswer Run() {
-    for (size_t i = 0; i < question_.candidates.size() && Continue(); ++i) JudgeCandidate(i);
+    // Small slices first: a search that is cut has seen what most loads need.
+    std::vector<size_t> order(question_.candidates.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+      return question_.candidates[a].slice.TotalChips() < question_.candidates[b].slice.TotalChips();
+    });
+    for (const size_t i : order) {
+      if (!Continue()) break;
+      JudgeCandidate(i);
+    }
     if (answer_.cancelled) return std::move(answer_);
     std::sort(judged_.begin(), judged_.end(),
               [](const JudgedPlan& a, const JudgedPlan& b) { return a.Order() < b.Order(); });
@@ -40,6 +50,9 @@ class Search {
     if (answer_.cancelled) return std::move(answer_);
     Rank();
     FillNearMisses();
+    // At a rate and with users the mean field orders plans, and it is no bound.
+    answer_.exhaustive &=
+        question_.workload.load == ServingLoadKind::kBatch || question_.workload.load == ServingLoadKind::kLargestBatch;
     return std::move(answer_);
   }
 
@@ -138,7 +151,9 @@ class Search {
 
   void EstimateBest() {
     const size_t count = std::min(judged_.size(), kEstimatedPerProposal * question_.proposal_count);
-    for (size_t i = 0; i < count && Continue(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
+      // What was asked for is estimated even when time is out; the engine still hears a cancellation.
+      if (!Continue() && (answer_.cancelled || i >= question_.proposal_count)) break;
       const ServingSummary& summary = judged_[i].summary;
       ServingJob job = judge_.JobOf(summary.candidate, PoolRole::kBoth);
       job.pools[0].parallelism = summary.parallelism;
@@ -188,6 +203,22 @@ class Search {
       job.pools[i].replica_count = static_cast<int32_t>(std::max(1.0, replicas));
     }
     Estimate(job, {*prefill, *decode});
+    // The counts by the mean field leave room: fewer decode replicas, then fewer that read prompts.
+    for (const size_t pool : {size_t{1}, size_t{0}}) {
+      while (!answer_.cancelled && !estimated_.empty() && job.pools[pool].replica_count > 1 &&
+             estimated_.back().estimate.outcome == ServingOutcome::kFeasible) {
+        --job.pools[pool].replica_count;
+        const size_t before = estimated_.size();
+        Estimate(job, {*prefill, *decode});
+        if (estimated_.size() == before) break;
+        if (estimated_.back().estimate.outcome != ServingOutcome::kFeasible) {
+          estimated_.pop_back();
+          ++job.pools[pool].replica_count;
+          break;
+        }
+        estimated_.erase(estimated_.end() - 2);
+      }
+    }
   }
 
   // Dollars (or chips, unpriced) per unit of work in that role alone.
