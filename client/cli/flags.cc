@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -108,18 +109,31 @@ absl::Status SetField(Message* message, absl::string_view path, const std::strin
 
 void Flags::Field(const std::string& flag, const std::string& field, const std::string& help) {
   const FieldDescriptor* const type = FindField(*request_->GetDescriptor(), field);
+  if (CLI::Option* const known = app_->get_option_no_throw(flag); known != nullptr) {
+    fields_.emplace_back(field, flag);
+    if (known->get_description() != help) {
+      known->description(absl::StrCat(known->get_description(), "; ", absl::AsciiStrToLower(group_), ": ", help));
+    }
+    return;
+  }
   if (KindOf(*type) == Kind::kSwitch) {
     fields_.emplace_back(field, flag);
     const std::string value = absl::StartsWith(flag, "--no-") ? "false" : "true";
     app_->add_flag_callback(
-            flag, [this, field, value] { SetField(request_, field, value).IgnoreError(); }, help)
+            flag,
+            [this, flag, field, value] {
+              typed_.emplace_back(flag, value);
+              SetField(request_, field, value).IgnoreError();
+            },
+            help)
         ->group(group_);
     return;
   }
   std::string full_help = help;
   if (KindOf(*type) == Kind::kChoice) absl::StrAppend(&full_help, ": ", AllChoices(*type->enum_type()));
-  Custom(flag, field, ValueName(*type), full_help,
-         [this, field](const std::string& text) { return SetField(request_, field, text); });
+  Custom(flag, field, ValueName(*type), full_help, [this, long_name = LongName(flag)](const std::string& text) {
+    return SetField(request_, FieldMeant(long_name), text);
+  });
 }
 
 void Flags::AddOption(const std::string& flag, const std::string& field, const std::string& value_name,
@@ -162,12 +176,8 @@ std::vector<std::string> Flags::Problems() const {
   std::vector<std::string> problems = problems_;
   // Of fields that exclude each other the last one would win in silence.
   for (size_t i = 0; i < typed_.size(); ++i) {
-    const FieldDescriptor* const first = FindField(*request_->GetDescriptor(), FieldOf(typed_[i].first));
-    if (first == nullptr || first->real_containing_oneof() == nullptr) continue;
     for (size_t j = i + 1; j < typed_.size(); ++j) {
-      const FieldDescriptor* const second = FindField(*request_->GetDescriptor(), FieldOf(typed_[j].first));
-      if (second == nullptr || second == first) continue;
-      if (second->real_containing_oneof() != first->real_containing_oneof()) continue;
+      if (!ExcludeEachOther(typed_[i].first, typed_[j].first)) continue;
       problems.push_back(absl::StrCat(typed_[i].first, " and ", typed_[j].first, " exclude each other"));
     }
   }
@@ -200,11 +210,52 @@ std::string Flags::FlagFor(absl::string_view field) const {
   return flag;
 }
 
-std::string Flags::FieldOf(const std::string& flag) const {
+std::vector<std::string> Flags::FieldsOf(const std::string& flag) const {
+  std::vector<std::string> fields;
   for (const auto& [field, known_flag] : fields_) {
-    if (known_flag == flag) return field;
+    if (known_flag == flag) fields.push_back(field);
   }
-  return "";
+  return fields;
+}
+
+std::string Flags::FieldMeant(const std::string& flag) const {
+  const std::vector<std::string> fields = FieldsOf(flag);
+  for (const std::string& field : fields) {
+    if (!absl::StrContains(field, '.')) continue;
+    const FieldDescriptor* const message = request_->GetDescriptor()->FindFieldByName(field.substr(0, field.find('.')));
+    if (request_->GetReflection()->HasField(*request_, message)) return field;
+  }
+  return fields.front();
+}
+
+bool Flags::ExcludeEachOther(const std::string& flag, const std::string& other) const {
+  if (flag == other) return false;
+  const Descriptor& type = *request_->GetDescriptor();
+  for (const std::string& field : FieldsOf(flag)) {
+    const FieldDescriptor* const first = FindField(type, field);
+    if (first == nullptr || first->real_containing_oneof() == nullptr) continue;
+    for (const std::string& other_field : FieldsOf(other)) {
+      const FieldDescriptor* const second = FindField(type, other_field);
+      if (second == nullptr || second == first) continue;
+      if (second->real_containing_oneof() == first->real_containing_oneof()) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> Flags::GivenFor(const std::vector<std::string>& fields) const {
+  const auto lies_under = [&fields](const std::string& field) {
+    return std::any_of(fields.begin(), fields.end(), [&field](const std::string& above) {
+      return field == above || absl::StartsWith(field, absl::StrCat(above, "."));
+    });
+  };
+  std::vector<std::string> given;
+  for (const auto& [flag, text] : typed_) {
+    const std::vector<std::string> filled = FieldsOf(flag);
+    if (filled.empty() || !std::all_of(filled.begin(), filled.end(), lies_under)) continue;
+    if (std::find(given.begin(), given.end(), flag) == given.end()) given.push_back(flag);
+  }
+  return given;
 }
 
 std::string Flags::WithFlags(absl::string_view text) const {

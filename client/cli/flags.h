@@ -37,7 +37,8 @@ class Flags {
   void Group(const std::string& name) { group_ = name; }
 
   // "--sequence" fills in `field`. A boolean field takes no value: it becomes true, or false when the flag begins with
-  // "--no-".
+  // "--no-". A flag that was added before gets a second meaning: it fills in the field whose message the request has,
+  // "training" of training.batch or "serving" of serving.batch, and the first where it has none of them.
   void Field(const std::string& flag, const std::string& field, const std::string& help);
   // A flag with a syntax of its own: `read` gets its value. `field` is what it fills in, for errors. "kind,--kind" is
   // positional as well.
@@ -68,6 +69,9 @@ class Flags {
   // "workload.x = full" for another.
   std::string ChangeAsFlag(const std::string& field, const std::string& value) const;
 
+  // Flags that were given and fill in nothing but what lies under `fields`, in the order of their adding.
+  std::vector<std::string> GivenFor(const std::vector<std::string>& fields) const;
+
   // What was typed for a flag with a syntax of its own; empty when it was not given.
   std::string Typed(const std::string& flag) const;
 
@@ -79,8 +83,12 @@ class Flags {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  // The field that `flag` fills in; empty when it has a syntax of its own for several.
-  std::string FieldOf(const std::string& flag) const;
+  // The fields that `flag` fills in; none when it has a syntax of its own for several.
+  std::vector<std::string> FieldsOf(const std::string& flag) const;
+  // Of the meanings of `flag` the one that the request is about.
+  std::string FieldMeant(const std::string& flag) const;
+  // Whether at most one of the two can be set.
+  bool ExcludeEachOther(const std::string& flag, const std::string& other) const;
   void AddOption(const std::string& flag, const std::string& field, const std::string& value_name,
                  const std::string& help, Read read, bool repeatable);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/text.h"
 
 namespace sliceplan::cli {
@@ -98,7 +99,14 @@ void Report::Lines(const std::vector<std::string>& lines) {
 
 void Report::Table(const std::vector<Column>& columns, const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
-  for (const Column& column : columns) widths.push_back(Width(column.heading));
+  std::vector<std::vector<std::string>> headings;
+  size_t heading_lines = 0;
+  for (const Column& column : columns) {
+    headings.push_back(absl::StrSplit(column.heading, '\n'));
+    heading_lines = std::max(heading_lines, headings.back().size());
+    widths.push_back(0);
+    for (const std::string& line : headings.back()) widths.back() = std::max(widths.back(), Width(line));
+  }
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
   }
@@ -124,10 +132,13 @@ void Report::Table(const std::vector<Column>& columns, const std::vector<std::ve
     }
     out_ << Painted(absl::StripTrailingAsciiWhitespace(line), tone) << '\n';
   };
-  std::vector<std::string> headings;
-  for (const Column& column : columns) headings.push_back(column.heading);
-  if (std::any_of(headings.begin(), headings.end(), [](const std::string& heading) { return !heading.empty(); })) {
-    print(headings, Tone::kFaint);
+  if (std::any_of(columns.begin(), columns.end(), [](const Column& column) { return !column.heading.empty(); })) {
+    for (size_t left = heading_lines; left > 0; --left) {
+      // The last lines stand side by side.
+      std::vector<std::string> cells;
+      for (const auto& lines : headings) cells.push_back(left > lines.size() ? "" : lines[lines.size() - left]);
+      print(cells, Tone::kFaint);
+    }
   }
   for (const auto& row : rows) print(row, Tone::kPlain);
 }

@@ -21,8 +21,8 @@ struct Style {
 enum class Tone { kPlain, kStrong, kGood, kBad, kFaint };
 
 struct Column {
-  std::string heading;
-  bool right = false;  // numbers
+  std::string heading;  // lines are separated by \n
+  bool right = false;   // numbers
 };
 
 class Report {

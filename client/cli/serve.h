@@ -37,6 +37,9 @@ class ServeQuestion : public TypedQuestion<v1::EstimateServingRequest, v1::Estim
 void PrintServing(const v1::EstimateServingResponse& response, const std::string& model, const Flags& flags,
                   Report& report);
 
+// Load, latencies, throughput, cost, what binds and the plan, a row for each.
+void PrintServingSummary(const v1::ServingEstimate& estimate, Report& report);
+
 // The frontier, a line for each point, with a heading.
 std::string FrontierCsv(const v1::ServingEstimate& estimate);
 

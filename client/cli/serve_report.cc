@@ -150,27 +150,6 @@ void PrintLatencies(const v1::ServingEstimate& estimate, Report& report) {
   report.Table({{"", false}, {"mean", true}, {"p50", true}, {"p95", true}, {"p99", true}}, rows);
 }
 
-void PrintSummary(const v1::ServingEstimate& estimate, Report& report) {
-  report.Row("load", LoadText(estimate));
-  if (estimate.has_memory()) report.Row("batch", BatchText(estimate));
-  if (estimate.has_ttft()) report.Row("first token", LatencyText(estimate.ttft()));
-  if (estimate.has_tpot()) report.Row("each token", LatencyText(estimate.tpot()));
-  if (estimate.has_throughput() && estimate.throughput().output_tokens_per_second() > 0) {
-    report.Row("throughput", ThroughputText(estimate.throughput()));
-  }
-  if (const std::string cost = CostText(estimate.cost()); !cost.empty()) report.Row("cost", cost);
-  if (estimate.has_replica_count()) {
-    report.Row("replicas", absl::StrCat(Grouped(estimate.replica_count()), " for this rate"));
-  }
-  if (const std::string bound = BoundText(estimate); !bound.empty()) report.Row("bound", bound);
-  if (const std::string plan = PlanText(estimate); !plan.empty()) report.Row("plan", plan);
-  if (estimate.has_disaggregation()) report.Row("hand-over", TransferText(estimate.disaggregation()));
-  if (estimate.has_kilowatt_hours_per_million_output_tokens()) {
-    report.Row("energy", absl::StrCat(Significant(estimate.kilowatt_hours_per_million_output_tokens()),
-                                      " kWh per million output tokens"));
-  }
-}
-
 void PrintMemory(const v1::ServingEstimate& estimate, Report& report) {
   const v1::ServingMemory& memory = estimate.memory();
   report.Section("Memory of the fullest chip");
@@ -257,6 +236,27 @@ void PrintFrontier(const v1::ServingEstimate& estimate, Report& report) {
 
 }  // namespace
 
+void PrintServingSummary(const v1::ServingEstimate& estimate, Report& report) {
+  report.Row("load", LoadText(estimate));
+  if (estimate.has_memory()) report.Row("batch", BatchText(estimate));
+  if (estimate.has_ttft()) report.Row("first token", LatencyText(estimate.ttft()));
+  if (estimate.has_tpot()) report.Row("each token", LatencyText(estimate.tpot()));
+  if (estimate.has_throughput() && estimate.throughput().output_tokens_per_second() > 0) {
+    report.Row("throughput", ThroughputText(estimate.throughput()));
+  }
+  if (const std::string cost = CostText(estimate.cost()); !cost.empty()) report.Row("cost", cost);
+  if (estimate.has_replica_count()) {
+    report.Row("replicas", absl::StrCat(Grouped(estimate.replica_count()), " for this rate"));
+  }
+  if (const std::string bound = BoundText(estimate); !bound.empty()) report.Row("bound", bound);
+  if (const std::string plan = PlanText(estimate); !plan.empty()) report.Row("plan", plan);
+  if (estimate.has_disaggregation()) report.Row("hand-over", TransferText(estimate.disaggregation()));
+  if (estimate.has_kilowatt_hours_per_million_output_tokens()) {
+    report.Row("energy", absl::StrCat(Significant(estimate.kilowatt_hours_per_million_output_tokens()),
+                                      " kWh per million output tokens"));
+  }
+}
+
 std::string FrontierCsv(const v1::ServingEstimate& estimate) {
   std::string csv =
       "batch_size,parallelism,tpot_seconds,ttft_seconds,output_tokens_per_second_per_chip,"
@@ -279,7 +279,7 @@ void PrintServing(const v1::EstimateServingResponse& response, const std::string
                   absl::StrCat("serving ", model, " on ", ReplicasText(estimate)));
   if (estimate.has_shortfall()) PrintShortfall(estimate.shortfall(), report);
   if (estimate.has_smallest_fix()) PrintFix(estimate.smallest_fix(), flags, report);
-  PrintSummary(estimate, report);
+  PrintServingSummary(estimate, report);
   PrintLatencies(estimate, report);
   if (estimate.has_memory()) PrintMemory(estimate, report);
   PrintPasses(estimate, report);

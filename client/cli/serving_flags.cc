@@ -93,7 +93,7 @@ void AddLoadFlags(Flags& flags, const std::string& name, const ServingWorkloadOf
   flags.Field("--max-batch", field("max_batch_size"), "most sequences resident per replica");
 }
 
-void AddTargetFlags(Flags& flags, const std::string& name) {
+void AddTargetFlags(Flags& flags, const std::string& name, const std::string& when) {
   struct Words {
     const char* flag;
     const char* field;
@@ -106,7 +106,7 @@ void AddTargetFlags(Flags& flags, const std::string& name) {
                                {"-p50", "p50_seconds", "median"},
                                {"-p95", "p95_seconds", "95th percentile"},
                                {"-p99", "p99_seconds", "99th percentile"}};
-  flags.Group("Targets (most that a latency may be, 1s or 40ms)");
+  flags.Group(absl::StrCat("Targets", when.empty() ? "" : " ", when, " (most that a latency may be, 1s or 40ms)"));
   for (const Words& latency : kLatencies) {
     bool first = true;
     for (const Words& level : kLevels) {
@@ -117,9 +117,9 @@ void AddTargetFlags(Flags& flags, const std::string& name) {
   }
 }
 
-void AddEngineFlags(Flags& flags, const std::string& name, const ServingWorkloadOf& workload) {
+void AddEngineFlags(Flags& flags, const std::string& name, const ServingWorkloadOf& workload, const std::string& when) {
   const auto field = [&name](absl::string_view part) { return absl::StrCat(name, ".", part); };
-  flags.Group("Formats and engine");
+  flags.Group(absl::StrCat("Formats and engine", when.empty() ? "" : " ", when));
   flags.Field("--weights", field("precision.weights"), "format of the weights (default as the config stores them)");
   flags.Field("--kv", field("precision.kv_cache"), "format of the KV cache (default bf16)");
   flags.Field("--activations", field("precision.activations"), "format between operations (default bf16)");

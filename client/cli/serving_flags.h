@@ -21,11 +21,12 @@ absl::Status ReadOutput(const std::string& text, v1::ServingWorkload* workload);
 // --prompt, --output, --batch, --concurrency, --rate and what belongs to them, in the group that was begun.
 void AddLoadFlags(Flags& flags, const std::string& name, const ServingWorkloadOf& workload);
 
-// --ttft-p95 and the like, with a heading.
-void AddTargetFlags(Flags& flags, const std::string& name);
+// --ttft-p95 and the like, with a heading; `when`, "with --serve", stands in it.
+void AddTargetFlags(Flags& flags, const std::string& name, const std::string& when = "");
 
 // Formats, chunks, blocks, drafts, with a heading.
-void AddEngineFlags(Flags& flags, const std::string& name, const ServingWorkloadOf& workload);
+void AddEngineFlags(Flags& flags, const std::string& name, const ServingWorkloadOf& workload,
+                    const std::string& when = "");
 
 }  // namespace sliceplan::cli
 

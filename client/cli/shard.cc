@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/choices.h"
@@ -13,6 +14,8 @@
 #include "client/cli/model_flag.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/quantity.h"
+#include "client/cli/serving_flags.h"
+#include "client/cli/shard_report.h"
 #include "client/cli/slice_flags.h"
 #include "client/cli/workload_flags.h"
 #include "server/rpc/json.h"
@@ -112,12 +115,14 @@ void ShardQuestion::AddCandidateFlags(Flags& flags) {
                  }
                  return absl::OkStatus();
                });
-  flags.Custom("--chips", "accelerators.max_chip_count", "RANGE",
-               "with --accelerators: chips of all slices, 64..512, ..512 or 256; default: up to the largest slice",
-               [this](const std::string& text) -> absl::Status {
-                 if (!request_.has_accelerators()) return absl::InvalidArgumentError("needs --accelerators");
-                 return ReadChipRange(text, request_.mutable_accelerators());
-               });
+  flags.Custom(
+      "--chips", "accelerators.max_chip_count", "RANGE",
+      "with --accelerators: chips of all slices (with --serve of one replica), 64..512, ..512 or 256; default: up to "
+      "the largest slice",
+      [this](const std::string& text) -> absl::Status {
+        if (!request_.has_accelerators()) return absl::InvalidArgumentError("needs --accelerators");
+        return ReadChipRange(text, request_.mutable_accelerators());
+      });
   flags.Custom("--slices-max", "accelerators.max_slice_count", "N",
                "with --accelerators: most slices joined over the data-centre network; default 1",
                [this](const std::string& text) -> absl::Status {
@@ -139,7 +144,7 @@ void ShardQuestion::AddConstraintFlags(Flags& flags) {
   flags.Group("What a plan must meet");
   flags.Field("--deadline", "constraints.job_deadline_seconds", "latest end of the training, from now: 14d");
   flags.Field("--budget", "constraints.budget_usd", "most that the training may cost, US dollars: 2M");
-  flags.Field("--max-chips", "constraints.max_chip_count", "most chips of all slices");
+  flags.Field("--max-chips", "constraints.max_chip_count", "most chips of all slices, with --serve of all replicas");
   flags.Field("--headroom", "constraints.hbm_headroom_ratio", "share of the HBM that stays free: 10%; default 0");
   flags.Custom("--fix", "constraints.fixed_ici", "AXIS=N,...",
                "degrees that are given, within a slice and with dcn. across slices: tensor=8,dcn.data=2",
@@ -162,21 +167,23 @@ void ShardQuestion::AddConstraintFlags(Flags& flags) {
 void ShardQuestion::AddAnswerFlags(Flags& flags) {
   flags.Group("Answer");
   flags.Custom("--objective", "objective", "NAME",
-               "what is best: step-time (default), cost, throughput (per chip), chips (the fewest), time-to-train",
+               "what is best: step-time (default; with --serve the time per output token), cost, throughput (per "
+               "chip), chips (the fewest), time-to-train",
                [this](const std::string& text) {
                  return SetField(&request_, "objective", std::string(LongName(kObjectives, text)));
                });
   flags.Field("--top", "top_k", "proposals; default 5");
-  flags.Custom("--emit", "render", "TARGET",
-               "print the best plan alone, as a text for: jax, maxtext, megatron, vllm, xpk, gke, kueue, cloud-tpu",
-               [this](const std::string& text) {
-                 const absl::StatusOr<int> target =
-                     ParseChoice(*v1::RenderTarget_descriptor(), LongName(kTargets, text));
-                 if (!target.ok()) return target.status();
-                 only_ = static_cast<v1::RenderTarget>(*target);
-                 request_.add_render(*only_);
-                 return absl::OkStatus();
-               });
+  flags.Custom(
+      "--emit", "render", "TARGET",
+      "print the best plan alone, as a text for: jax, maxtext, megatron, vllm (with --serve), xpk, gke, kueue, "
+      "cloud-tpu",
+      [this](const std::string& text) {
+        const absl::StatusOr<int> target = ParseChoice(*v1::RenderTarget_descriptor(), LongName(kTargets, text));
+        if (!target.ok()) return target.status();
+        only_ = static_cast<v1::RenderTarget>(*target);
+        request_.add_render(*only_);
+        return absl::OkStatus();
+      });
   flags.Custom("--time-limit", "search_time_limit", "TIME", "answer with the best found after this time: 100ms",
                [this](const std::string& text) {
                  const absl::StatusOr<double> seconds = ParseSeconds(text);
@@ -191,37 +198,66 @@ void ShardQuestion::AddAnswerFlags(Flags& flags) {
 }
 
 void ShardQuestion::AddFlags(Flags& flags) {
+  flags_ = &flags;
   const auto training = [this] { return request_.mutable_training(); };
+  const auto serving = [this] { return request_.mutable_serving(); };
   flags.Group("Model and job");
   AddModelFlag(flags, "--model", [this] { return request_.mutable_model(); });
+  // Before all flags of either job, which look at it.
+  flags.Switch("--serve", "the best way to serve, not to train: latency targets and a serving load instead of a job",
+               [this] {
+                 serves_ = true;
+                 request_.mutable_serving();
+               });
   AddJobFlags(flags, "training", training);
+  flags.Group("Load with --serve");
+  AddLoadFlags(flags, "serving", serving);
+  AddTargetFlags(flags, "constraints.slo", "with --serve");
   AddCandidateFlags(flags);
   AddAnswerFlags(flags);
   AddConstraintFlags(flags);
   AddArithmeticFlags(flags, "training", training);
   flags.Field("--accumulation", "training.gradient_accumulation",
               "passes whose gradients are added up; default: the least that fits");
+  AddEngineFlags(flags, "serving", serving, "with --serve");
   AddModeFlags(flags);
   AddPricingFlags(flags);
   AddReliabilityFlags(flags);
+  flags.Check([this] { return JobProblem(); });
+}
+
+std::string ShardQuestion::JobProblem() const {
+  if (!serves_) {
+    const std::vector<std::string> given = flags_->GivenFor({"serving", "constraints.slo"});
+    if (given.empty()) return "";
+    return absl::StrCat(absl::StrJoin(given, ", "), given.size() > 1 ? " describe" : " describes",
+                        " a serving load: add --serve");
+  }
+  std::vector<std::string> given =
+      flags_->GivenFor({"training", "reliability", "constraints.job_deadline_seconds", "constraints.budget_usd"});
+  if (request_.objective() == v1::OBJECTIVE_MIN_TIME_TO_TRAIN) given.emplace_back("--objective time-to-train");
+  if (given.empty()) return "";
+  return absl::StrCat(absl::StrJoin(given, ", "), given.size() > 1 ? " are" : " is", " for training, not for --serve");
 }
 
 google::rpc::Status ShardQuestion::Complete(Backend&) {
   if (slice_count_.has_value()) {
     for (v1::Slice& slice : *request_.mutable_slices()->mutable_slices()) slice.set_slice_count(*slice_count_);
   }
-  // The first alone is wanted, and it is the same whatever comes after it.
-  if (only_.has_value() && !request_.has_top_k()) request_.set_top_k(1);
+  // The first alone is wanted. Of training it is the same whatever comes after it; of serving the proposals that are
+  // asked for decide how many plans are estimated in full.
+  if (only_.has_value() && !serves_ && !request_.has_top_k()) request_.set_top_k(1);
   return google::rpc::Status();
 }
 
 google::rpc::Status ShardQuestion::Missing() const {
   if (!only_.has_value() || !Verbatim().empty()) return google::rpc::Status();
   if (response_.proposals().empty()) return Failed("No plan is feasible, so that there is nothing to emit.");
+  std::vector<std::string> reasons;
   for (const v1::Warning& warning : response_.warnings()) {
-    if (warning.code() == "NOT_RENDERED") return Failed(warning.sentence());
+    if (warning.code() == "NOT_RENDERED") reasons.push_back(warning.sentence());
   }
-  return Failed("The best plan cannot be written so.");
+  return Failed(reasons.empty() ? "The best plan cannot be written so." : absl::StrJoin(reasons, " "));
 }
 
 std::string ShardQuestion::Verbatim() const {
@@ -233,7 +269,12 @@ std::string ShardQuestion::Verbatim() const {
 }
 
 void ShardQuestion::Print(const Flags& flags, Report& report) const {
-  PrintProposals(request_, response_, ModelLabel(request_.model(), flags), flags, report);
+  const std::string model = ModelLabel(request_.model(), flags);
+  if (request_.has_serving()) {
+    PrintServingProposals(request_, response_, model, flags, report);
+  } else {
+    PrintProposals(request_, response_, model, flags, report);
+  }
 }
 
 }  // namespace sliceplan::cli

@@ -1,4 +1,4 @@
-// sliceplan shard: ProposeSharding.
+// sliceplan shard: ProposeSharding, for a training job, or with --serve for a serving load.
 #ifndef SLICEPLAN_CLIENT_CLI_SHARD_H_
 #define SLICEPLAN_CLIENT_CLI_SHARD_H_
 
@@ -27,16 +27,17 @@ class ShardQuestion : public TypedQuestion<v1::ProposeShardingRequest, v1::Propo
   void AddConstraintFlags(Flags& flags);
   void AddAnswerFlags(Flags& flags);
 
+  // What does not belong to the job that is asked about; empty when everything does.
+  std::string JobProblem() const;
+
+  Flags* flags_ = nullptr;
+  bool serves_ = false;                   // --serve
   std::optional<int32_t> slice_count_;    // of every --slice
   std::optional<v1::RenderTarget> only_;  // --emit
 };
 
 // "64..512", "..512", "64.." or "256", which is exactly so many.
 absl::Status ReadChipRange(const std::string& text, v1::AcceleratorRange* range);
-
-// The reply for people; `model` names what was asked about.
-void PrintProposals(const v1::ProposeShardingRequest& request, const v1::ProposeShardingResponse& response,
-                    const std::string& model, const Flags& flags, Report& report);
 
 }  // namespace sliceplan::cli
 

@@ -1,4 +1,6 @@
-// The table of `sliceplan shard`.
+// The table of training, and what both tables share.
+#include "client/cli/shard_report.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,7 +13,6 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/choices.h"
 #include "client/cli/estimate_text.h"
-#include "client/cli/shard.h"
 #include "client/cli/text.h"
 #include "client/cli/train.h"
 
@@ -19,8 +20,6 @@ namespace sliceplan::cli {
 namespace {
 
 constexpr double kSecondsPerDay = 86400;
-// Lines of the frontier that are shown.
-constexpr int kFrontierRows = 12;
 
 std::string ObjectiveText(v1::Objective objective) {
   switch (objective) {
@@ -30,14 +29,6 @@ std::string ObjectiveText(v1::Objective objective) {
     case v1::OBJECTIVE_MIN_TIME_TO_TRAIN: return "earliest end first";
     default: return "shortest step first";
   }
-}
-
-// "2 x tpu-v5p 16x16x16".
-std::string SliceName(const v1::SliceUsed& slice) {
-  std::string text = slice.slice_count() > 1 ? absl::StrCat(Grouped(slice.slice_count()), " x ") : "";
-  absl::StrAppend(&text, slice.slice().accelerator(), " ", slice.slice().topology());
-  if (slice.twisted()) absl::StrAppend(&text, " twisted");
-  return text;
 }
 
 std::string DaysText(double seconds) {
@@ -96,19 +87,12 @@ MoneyAndTime LastColumns(const v1::PlanSummary& plan) {
   return last;
 }
 
-// Its name, or else where it is.
-std::string PoolText(const v1::ProposedPool& pool) {
-  return pool.capacity_pool().empty() ? pool.zone() : pool.capacity_pool();
-}
-
 // "50%": columns are scarce.
 std::string WholePercent(double ratio) { return absl::StrCat(std::lround(100 * ratio), "%"); }
 
 void PrintTable(const v1::ProposeShardingResponse& response, Report& report) {
   ProposalTable table;
-  const bool in_pools = std::any_of(response.proposals().begin(), response.proposals().end(), [](const auto& proposal) {
-    return !proposal.pools().empty() && !PoolText(proposal.pools(0)).empty();
-  });
+  const bool in_pools = InPools(response);
   int rank = 0;
   for (const v1::Proposal& proposal : response.proposals()) {
     const v1::TrainingEstimate& estimate = proposal.training();
@@ -128,31 +112,14 @@ void PrintTable(const v1::ProposeShardingResponse& response, Report& report) {
   table.Print(std::move(columns), report);
 }
 
-void PrintReasons(const v1::ProposeShardingResponse& response, Report& report) {
-  const bool any = std::any_of(response.proposals().begin(), response.proposals().end(),
-                               [](const v1::Proposal& proposal) { return !proposal.beats_next_because().empty(); });
-  if (!any) return;
-  report.Section("Why in this order");
-  int rank = 0;
-  for (const v1::Proposal& proposal : response.proposals()) {
-    ++rank;
-    if (proposal.beats_next_because().empty()) continue;
-    report.Item(absl::StrCat(rank, " before ", rank + 1, ": ", proposal.beats_next_because()));
-  }
-}
-
 void PrintFirst(const v1::ProposeShardingResponse& response, Report& report) {
   const v1::Proposal& first = response.proposals(0);
   const v1::TrainingEstimate& estimate = first.training();
   report.Section("The first");
   report.Row("plan", PlanText(estimate));
-  if (!first.pools().empty() && !first.pools(0).zone().empty()) report.Row("zone", first.pools(0).zone());
   if (estimate.has_bottleneck()) report.Row("held back by", estimate.bottleneck().sentence());
   if (estimate.cost().price().has_row()) report.Row("price", PriceText(estimate.cost().price().row()));
-  std::vector<std::string> targets;
-  for (const v1::Rendering& rendering : first.renderings()) targets.push_back(ChoiceName(rendering.target()));
-  if (!targets.empty())
-    report.Row("written for", absl::StrCat(absl::StrJoin(targets, ", "), ": --emit NAME prints one"));
+  PrintWhereAndFor(first, report);
 }
 
 void PrintFrontier(const v1::ProposeShardingResponse& response, Report& report) {
@@ -168,48 +135,29 @@ void PrintFrontier(const v1::ProposeShardingResponse& response, Report& report) 
               LastColumns(plan));
   }
   table.Print({{"slice", false}, {"chips", true}, {"plan", false}, {"step", true}}, report);
-  if (shown < response.frontier_size()) {
-    report.Sentence(absl::StrCat("and ", Grouped(response.frontier_size() - shown), " more"), Tone::kFaint);
-  }
-}
-
-void PrintNearMisses(const v1::ProposeShardingResponse& response, const Flags& flags, Report& report) {
-  if (response.near_misses().empty()) return;
-  report.Section("Nearly");
-  for (const v1::NearMiss& miss : response.near_misses()) {
-    const v1::PlanSummary& plan = miss.plan();
-    std::string text = absl::StrCat(SliceName(plan.slice()), ", ", PlanFlag(plan.parallelism()), ", step ",
-                                    Seconds(plan.expected_seconds()), ": ", miss.lacks().sentence());
-    if (miss.has_smallest_fix()) {
-      std::vector<std::string> changes;
-      for (const v1::FieldChange& change : miss.smallest_fix().changes()) {
-        changes.push_back(flags.ChangeAsFlag(change.field(), change.value()));
-      }
-      absl::StrAppend(&text, " Fix: ", miss.smallest_fix().sentence());
-      if (!changes.empty()) absl::StrAppend(&text, " [", absl::StrJoin(changes, ", "), "]");
-    }
-    report.Item(text);
-  }
+  PrintHiddenRows(response.frontier_size() - shown, report);
 }
 
 // "1,541 plans of 12 slices: 93 evaluated, 1,448 left out (out of memory 120, network floor 1,328), 8 ms, proven best".
-std::string SearchText(const v1::SearchReport& search) {
+std::string SearchText(const v1::SearchReport& search, const SearchWords& words) {
   int64_t pruned_count = 0;
   std::vector<std::string> reasons;
   for (const v1::PrunedCount& pruned : search.pruned()) {
     pruned_count += pruned.count();
-    reasons.push_back(absl::StrCat(absl::AsciiStrToLower(absl::StrReplaceAll(pruned.reason(), {{"_", " "}})), " ",
-                                   Grouped(pruned.count())));
+    const std::string reason = pruned.reason() == "COMPUTE_FLOOR"
+                                   ? words.compute_floor
+                                   : absl::AsciiStrToLower(absl::StrReplaceAll(pruned.reason(), {{"_", " "}}));
+    reasons.push_back(absl::StrCat(reason, " ", Grouped(pruned.count())));
   }
   std::string text =
       absl::StrCat(Plural(search.considered_count(), "plan"), " of ", Plural(search.candidate_slice_count(), "slice"),
-                   ": ", Grouped(search.evaluated_count()), " evaluated");
+                   ": ", Grouped(search.evaluated_count()), " ", words.evaluated);
   if (pruned_count > 0) {
     absl::StrAppend(&text, ", ", Grouped(pruned_count), " left out (", absl::StrJoin(reasons, ", "), ")");
   }
   absl::StrAppend(&text, ", ", Seconds(search.elapsed_seconds()));
   if (search.exhaustive()) {
-    absl::StrAppend(&text, ", proven best");
+    absl::StrAppend(&text, ", ", words.exhaustive);
   } else if (search.has_optimality_gap_ratio()) {
     absl::StrAppend(&text, ", not all looked at: another plan could be up to ", Percent(search.optimality_gap_ratio()),
                     " better");
@@ -220,6 +168,86 @@ std::string SearchText(const v1::SearchReport& search) {
 }
 
 }  // namespace
+
+std::string SliceName(const v1::SliceUsed& slice) {
+  std::string text = slice.slice_count() > 1 ? absl::StrCat(Grouped(slice.slice_count()), " x ") : "";
+  absl::StrAppend(&text, slice.slice().accelerator(), " ", slice.slice().topology());
+  if (slice.twisted()) absl::StrAppend(&text, " twisted");
+  return text;
+}
+
+std::string PoolText(const v1::ProposedPool& pool) {
+  return pool.capacity_pool().empty() ? pool.zone() : pool.capacity_pool();
+}
+
+bool InPools(const v1::ProposeShardingResponse& response) {
+  return std::any_of(response.proposals().begin(), response.proposals().end(), [](const v1::Proposal& proposal) {
+    return !proposal.pools().empty() && !PoolText(proposal.pools(0)).empty();
+  });
+}
+
+void PrintReasons(const v1::ProposeShardingResponse& response, Report& report) {
+  const bool any = std::any_of(response.proposals().begin(), response.proposals().end(),
+                               [](const v1::Proposal& proposal) { return !proposal.beats_next_because().empty(); });
+  if (!any) return;
+  report.Section("Why in this order");
+  int rank = 0;
+  for (const v1::Proposal& proposal : response.proposals()) {
+    ++rank;
+    if (proposal.beats_next_because().empty()) continue;
+    report.Item(absl::StrCat(rank, " before ", rank + 1, ": ", proposal.beats_next_because()));
+  }
+}
+
+void PrintWhereAndFor(const v1::Proposal& proposal, Report& report) {
+  if (!proposal.pools().empty() && !proposal.pools(0).zone().empty()) report.Row("zone", proposal.pools(0).zone());
+  std::vector<std::string> targets;
+  for (const v1::Rendering& rendering : proposal.renderings()) targets.push_back(ChoiceName(rendering.target()));
+  if (targets.empty()) return;
+  report.Row("written for", absl::StrCat(absl::StrJoin(targets, ", "), ": --emit NAME prints one"));
+}
+
+void PrintHiddenRows(int hidden, Report& report) {
+  if (hidden > 0) report.Sentence(absl::StrCat("and ", Grouped(hidden), " more"), Tone::kFaint);
+}
+
+void PrintNearMisses(const v1::ProposeShardingResponse& response, const std::string& pace, const Flags& flags,
+                     Report& report) {
+  if (response.near_misses().empty()) return;
+  report.Section("Nearly");
+  for (const v1::NearMiss& miss : response.near_misses()) {
+    const v1::PlanSummary& plan = miss.plan();
+    std::string text = absl::StrCat(SliceName(plan.slice()), ", ", PlanFlag(plan.parallelism()), ", ", pace, " ",
+                                    Seconds(plan.expected_seconds()), ": ", miss.lacks().sentence());
+    if (miss.has_smallest_fix()) {
+      std::vector<std::string> changes;
+      for (const v1::FieldChange& change : miss.smallest_fix().changes()) {
+        // What this request cannot change, the shape of a slice, is in the sentence alone.
+        const std::string top = change.field().substr(0, change.field().find('.'));
+        if (v1::ProposeShardingRequest::descriptor()->FindFieldByName(top) == nullptr) continue;
+        changes.push_back(flags.ChangeAsFlag(change.field(), change.value()));
+      }
+      absl::StrAppend(&text, " Fix: ", miss.smallest_fix().sentence());
+      if (!changes.empty()) absl::StrAppend(&text, " [", absl::StrJoin(changes, ", "), "]");
+    }
+    report.Item(text);
+  }
+}
+
+void PrintSearch(const v1::ProposeShardingResponse& response, const SearchWords& words, const Flags& flags,
+                 Report& report) {
+  if (!response.closed_forms().empty()) {
+    report.Section("Optima by formula");
+    for (const v1::ClosedFormOptimum& optimum : response.closed_forms()) {
+      report.Item(absl::StrCat(optimum.name(), ": ", optimum.sentence()));
+    }
+  }
+  report.Section("Search");
+  report.Sentence(absl::StrCat(SearchText(response.search(), words), "."));
+  PrintAssumptions(response.assumptions(), flags, report);
+  PrintWarnings(response.warnings(), flags, report);
+  PrintVersions(response.engine_version(), response.catalog_version(), report);
+}
 
 void PrintProposals(const v1::ProposeShardingRequest& request, const v1::ProposeShardingResponse& response,
                     const std::string& model, const Flags& flags, Report& report) {
@@ -238,18 +266,8 @@ void PrintProposals(const v1::ProposeShardingRequest& request, const v1::Propose
   }
   PrintReasons(response, report);
   PrintFrontier(response, report);
-  PrintNearMisses(response, flags, report);
-  if (!response.closed_forms().empty()) {
-    report.Section("Optima by formula");
-    for (const v1::ClosedFormOptimum& optimum : response.closed_forms()) {
-      report.Item(absl::StrCat(optimum.name(), ": ", optimum.sentence()));
-    }
-  }
-  report.Section("Search");
-  report.Sentence(absl::StrCat(SearchText(search), "."));
-  PrintAssumptions(response.assumptions(), flags, report);
-  PrintWarnings(response.warnings(), flags, report);
-  PrintVersions(response.engine_version(), response.catalog_version(), report);
+  PrintNearMisses(response, "step", flags, report);
+  PrintSearch(response, {"evaluated", "compute floor", "proven best"}, flags, report);
 }
 
 }  // namespace sliceplan::cli

@@ -48,7 +48,11 @@ constexpr char kShardExamples[] = R"(Examples:
     sliceplan shard --model llama-3-8b --tokens 1T --accelerators v5e,v5p --chips 64..512 \
       --objective cost --deadline 14d
   What a cluster has free, and the manifest for the best plan:
-    sliceplan shard --model ./config.json --tokens 300B --capacity free.json --emit gke)";
+    sliceplan shard --model ./config.json --tokens 300B --capacity free.json --emit gke
+  The cheapest way to serve 20 requests a second within targets, and its command for vLLM:
+    sliceplan shard --serve --model llama-3-70b --weights int8 --prompt 2048 --output 500 --rate 20 \
+      --ttft-p95 1s --tpot-p95 40ms --accelerators v5e,v6e,h100 --chips 1..64 --objective cost
+    sliceplan shard --serve --model llama-3-70b --weights fp8 --rate 5 --slice h100:8 --emit vllm)";
 
 constexpr char kModelExamples[] = R"(Examples:
   sliceplan model llama-3-70b
@@ -93,7 +97,8 @@ std::vector<Subcommand> AllSubcommands() {
       {"", "train", "Time, memory and cost of training a model on given slices", kTrainExamples, Make<TrainQuestion>},
       {"", "serve", "Latency, throughput and cost of serving a model on given slices", kServeExamples,
        Make<ServeQuestion>},
-      {"", "shard", "The best slices and plans for a training job", kShardExamples, Make<ShardQuestion>},
+      {"", "shard", "The best slices and plans for a training job, or with --serve for a serving load", kShardExamples,
+       Make<ShardQuestion>},
       {"", "model", "Parameters, FLOPs and KV cache of a model", kModelExamples, Make<DescribeQuestion>},
       {"op", "matmul", "A matmul, on one chip or sharded over a mesh", kMatmulExamples,
        Make<OperationQuestion, Kind::kMatmul>},

@@ -67,6 +67,40 @@ class Train(unittest.TestCase):
         self.assertIn("llama-3-70b", ended.stderr)
 
 
+class ShardServing(unittest.TestCase):
+    """sliceplan shard --serve."""
+
+    FLAGS = ("shard", "--serve", "--model", "llama-3-8b", "--prompt", "1000", "--output", "200", "--rate", "5",
+             "--tpot-p95", "100ms", "--slice", "tpu-v5e:2x4", "--slice", "h100:8")
+
+    def test_json_is_the_reply_and_the_table_says_the_same(self):
+        printed = run(*self.FLAGS, "--format=json")
+        self.assertEqual((printed.returncode, printed.stderr), (0, ""))
+        reply = json.loads(printed.stdout)
+        answered = json.loads(call("PlannerService/ProposeSharding", questions.SERVING_SEARCH).stdout)
+        for one in (reply, answered):
+            del one["search"]["elapsedSeconds"]
+        self.assertEqual(reply, answered)
+        table = run(*self.FLAGS)
+        self.assertEqual((table.returncode, table.stderr), (0, ""))
+        self.assertTrue(table.stdout.startswith("Serving llama-3-8b: the best of 2 slices"))
+        slice_ = reply["proposals"][0]["pools"][0]["slice"]["slice"]
+        first = next(line for line in table.stdout.splitlines() if line.strip().startswith("1 "))
+        self.assertIn(f"{slice_['accelerator']} {slice_['topology']}", first)
+
+    def test_emit_prints_the_command_alone(self):
+        emitted = run("shard", "--serve", "--model", "llama-3-70b", "--weights", "fp8", "--rate", "5",
+                      "--slice", "h100:8", "--objective", "cost", "--emit", "vllm")
+        self.assertEqual((emitted.returncode, emitted.stderr), (0, ""))
+        self.assertIn("\nvllm serve ", emitted.stdout)
+        self.assertNotIn("best of", emitted.stdout)
+
+    def test_flags_of_training_are_refused(self):
+        ended = run(*self.FLAGS, "--tokens", "1T")
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertIn("--tokens is for training, not for --serve", ended.stderr)
+
+
 class Call(unittest.TestCase):
     """sliceplan call."""
 

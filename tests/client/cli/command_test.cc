@@ -208,6 +208,25 @@ TEST(CommandTest, ServesInThreeFormats) {
   EXPECT_EQ(RunWith({"train", "--model", "gpt2", "--slice", "v5p-8", "--format", "csv"}).status, kUsageError);
 }
 
+TEST(CommandTest, ProposesWaysToServe) {
+  const std::vector<std::string> question = {"shard",    "--serve", "--model", "llama-3-8b", "--prompt", "1000",
+                                             "--output", "200",     "--rate",  "5",          "--slice",  "v5e:2x4"};
+  const auto with = [&question](std::vector<std::string> more) {
+    more.insert(more.begin(), question.begin(), question.end());
+    return RunWith(more);
+  };
+  const Finished table = with({});
+  EXPECT_EQ(table.status, kAnswered) << table.err;
+  EXPECT_THAT(table.out, StartsWith("Serving llama-3-8b: the best of 1 slice, shortest time per token first\n"));
+  const Finished json = with({"--format=json"});
+  EXPECT_TRUE(ReadJson<v1::ProposeShardingResponse>(json.out).proposals(0).has_serving());
+  const Finished unwritten = with({"--emit", "jax"});
+  EXPECT_EQ(unwritten.status, kServiceError);
+  EXPECT_THAT(unwritten.out, IsEmpty());
+  EXPECT_THAT(unwritten.err, HasSubstr("plans of serving are written for vLLM alone"));
+  EXPECT_EQ(with({"--tokens", "1T"}).status, kUsageError);
+}
+
 TEST(CommandTest, ProposesPlans) {
   const std::vector<std::string> question = {"shard",   "--model",       "llama-3-8b", "--sequence", "4096",
                                              "--slice", "tpu-v5p:4x4x4", "--slice",    "v5e:8x8"};

@@ -14,6 +14,7 @@
 namespace sliceplan::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -117,6 +118,67 @@ TEST(ShardFlagsTest, MakeTheRequest) {
   }
 }
 
+TEST(ShardFlagsTest, MakeTheRequestForServing) {
+  for (const Case& c : {
+           Case{{"--model", "m", "--serve"}, R"pb(
+                  model { preset: "m" }
+                  serving {})pb"},
+           // --serve need not come first.
+           Case{
+               {"--model",      "m",     "--weights",   "int8", "--prompt",    "2048~0.8", "--output",       "500",
+                "--rate",       "20",    "--ttft-p95",  "1s",   "--tpot-p95",  "40ms",     "--accelerators", "v5e,h100",
+                "--chips",      "1..64", "--objective", "cost", "--max-chips", "32",       "--forbid",       "pipeline",
+                "--prefix-hit", "30%",   "--serve"},
+               R"pb(
+                 model { preset: "m" }
+                 serving {
+                   prompt_distribution { moments { mean_tokens: 2048 coefficient_of_variation: 0.8 } }
+                   output_tokens: 500
+                   requests_per_second: 20
+                   precision { weights: DATA_TYPE_INT8 }
+                   prefix_cache_hit_ratio: 0.3
+                 }
+                 accelerators { names: "v5e" names: "h100" min_chip_count: 1 max_chip_count: 64 }
+                 objective: OBJECTIVE_MIN_COST
+                 constraints {
+                   slo {
+                     ttft { p95_seconds: 1 }
+                     tpot { p95_seconds: 0.04 }
+                   }
+                   max_chip_count: 32
+                   forbidden_axes: PARALLELISM_AXIS_PIPELINE
+                 })pb"},
+           // Flags that both jobs have.
+           Case{{"--model", "m", "--batch", "32", "--load-imbalance", "1.5", "--serve", "--slice", "h100:8"},
+                R"pb(
+                  model { preset: "m" }
+                  serving { batch_size: 32 expert_load_imbalance_ratio: 1.5 }
+                  slices { slices { accelerator: "h100" chip_count: 8 } })pb"},
+           Case{{"--model", "m", "--batch", "32", "--load-imbalance", "1.5"},
+                R"pb(
+                  model { preset: "m" }
+                  training { global_batch_size: 32 expert_load_imbalance_ratio: 1.5 })pb"},
+           // How many proposals are asked for decides which plans are estimated, so --emit leaves it alone.
+           Case{{"--model", "m", "--serve", "--concurrency", "64", "--emit", "vllm"},
+                R"pb(
+                  model { preset: "m" }
+                  serving { concurrency: 64 }
+                  render: RENDER_TARGET_VLLM)pb"},
+       }) {
+    ShardQuestion question;
+    EXPECT_EQ(Asked(question, c.arguments, c.in), Request(c.request).DebugString());
+  }
+}
+
+TEST(ShardFlagsTest, NameTheirFieldsInBothJobs) {
+  ShardQuestion question;
+  const ParsedFlags parsed(&question, {"--model", "m", "--serve"});
+  EXPECT_EQ(parsed.flags().FlagFor("training.global_batch_size"), "--batch");
+  EXPECT_EQ(parsed.flags().FlagFor("serving.batch_size"), "--batch");
+  EXPECT_EQ(parsed.flags().ChangeAsFlag("serving.precision.kv_cache", "DATA_TYPE_FP8"), "--kv fp8");
+  EXPECT_EQ(parsed.flags().ChangeAsFlag("constraints.slo.tpot.p95_seconds", "0.05"), "--tpot-p95 0.05");
+}
+
 TEST(ShardFlagsTest, SayWhatCannotBeRead) {
   struct Wrong {
     std::vector<std::string> arguments;
@@ -135,6 +197,18 @@ TEST(ShardFlagsTest, SayWhatCannotBeRead) {
            Wrong{{"--model", "m", "--forbid", "rows"}, "--forbid: "},
            Wrong{{"--model", "m", "--accelerators", "v5e", "--chips", ".."}, "--chips: write 64..512"},
            Wrong{{"--model", "m", "--time-limit", "soon"}, "--time-limit: "},
+           Wrong{{"--model", "m", "--rate", "20"}, "--rate describes a serving load: add --serve"},
+           Wrong{{"--model", "m", "--tokens", "1T", "--prompt", "9", "--tpot-p95", "1s"},
+                 "--prompt, --tpot-p95 describe a serving load: add --serve"},
+           Wrong{{"--model", "m", "--serve", "--sequence", "4096"}, "--sequence is for training, not for --serve"},
+           Wrong{{"--model", "m", "--rate", "2", "--tokens", "1T", "--optimizer-offload", "--mtbf", "9h", "--budget",
+                  "2M", "--serve"},
+                 "--tokens, --budget, --optimizer-offload, --mtbf are for training, not for --serve"},
+           Wrong{{"--model", "m", "--serve", "--objective", "time-to-train"},
+                 "--objective time-to-train is for training, not for --serve"},
+           Wrong{{"--model", "m", "--serve", "--batch", "8", "--rate", "3"}, "--batch and --rate exclude each other"},
+           Wrong{{"--model", "m", "--batch", "8", "--batch-tokens", "4M"},
+                 "--batch-tokens and --batch exclude each other"},
        }) {
     ShardQuestion question;
     const ParsedFlags parsed(&question, c.arguments, c.in);
@@ -268,6 +342,143 @@ TEST(ShardReportTest, ShowsWhatAPersonNeeds) {
   for (const char c : table) joined += c == '\n' ? ' ' : c;
   EXPECT_THAT(joined, HasSubstr("1,541 plans of 12 slices: 93 evaluated, 1,448 left out (network floor 1,328, out of"));
   EXPECT_THAT(joined, HasSubstr("proven best."));
+}
+
+constexpr char kServingReply[] = R"pb(
+  proposals {
+    pools {
+      role: POOL_ROLE_PREFILL
+      slice {
+        slice { accelerator: "tpu-v6e" topology: "2x4" }
+        slice_count: 1
+      }
+      parallelism { ici { tensor: 8 } }
+      replica_count: 11
+    }
+    pools {
+      role: POOL_ROLE_DECODE
+      slice {
+        slice { accelerator: "nvidia-h100-sxm" topology: "8" }
+        slice_count: 1
+      }
+      parallelism { ici { data: 2 tensor: 4 } }
+      replica_count: 2
+    }
+    serving {
+      outcome: OUTCOME_FEASIBLE
+      chip_count: 104
+      ttft { p95_seconds: 0.85 }
+      tpot { p95_seconds: 0.0162 }
+      throughput { output_tokens_per_second: 9984 output_tokens_per_second_per_chip: 96 }
+      cost { usd_per_million_output_tokens: 1.25 usd_per_hour: 312.5 }
+      workload { prompt_tokens: 2048 output_tokens: 500 requests_per_second: 20 }
+    }
+    beats_next_because: "$12 less an hour."
+    renderings { target: RENDER_TARGET_VLLM format: "shell" text: "vllm serve m\n" }
+  }
+  proposals {
+    pools {
+      role: POOL_ROLE_BOTH
+      slice {
+        slice { accelerator: "tpu-v5e" topology: "4x4" }
+        slice_count: 1
+      }
+      parallelism {
+        ici { data: 16 tensor: 32 context: 2 }
+        dcn { data: 2 }
+      }
+      replica_count: 7
+    }
+    serving { outcome: OUTCOME_FEASIBLE chip_count: 112 }
+  }
+  frontier {
+    slice {
+      slice { accelerator: "tpu-v6e" topology: "2x4" }
+      slice_count: 1
+    }
+    parallelism { ici { tensor: 8 } }
+    replica_count: 8
+    chip_count: 64
+    expected_seconds: 0.019
+    tokens_per_second_per_chip: 156
+    usd_per_million_tokens: 4.75
+  }
+  frontier {
+    slice {
+      slice { accelerator: "tpu-v5e" topology: "4x8" }
+      slice_count: 1
+    }
+    replica_count: 2
+    chip_count: 64
+    expected_seconds: 0.039
+    tokens_per_second_per_chip: 155
+    usd_per_million_tokens: 2.25
+  }
+  near_misses {
+    plan {
+      slice {
+        slice { accelerator: "tpu-v5e" topology: "2x2" }
+        slice_count: 1
+      }
+      expected_seconds: 0.055
+    }
+    lacks { sentence: "3 GB too much." }
+    smallest_fix {
+      sentence: "Cache in fp8 on 8 chips."
+      changes { field: "serving.precision.kv_cache" value: "DATA_TYPE_FP8" }
+      changes { field: "slice.chip_count" value: "8" }
+    }
+  }
+  search {
+    considered_count: 378
+    evaluated_count: 10
+    pruned { reason: "COMPUTE_FLOOR" count: 321 }
+    pruned { reason: "OUT_OF_MEMORY" count: 47 }
+    elapsed_seconds: 0.75
+    exhaustive: true
+    candidate_slice_count: 21
+  }
+)pb";
+
+TEST(ShardReportTest, ShowsWaysToServe) {
+  ShardQuestion question;
+  const std::string table =
+      Table(question, kServingReply, {"--model", "llama-3-70b", "--serve", "--rate", "20", "--objective", "cost"});
+  for (const char* text :
+       {"Serving llama-3-70b: the best of 21 slices, cheapest per hour first\n", "1 before 2: $12 less an hour.",
+        "2,048 tokens in, 500 out, 20.0 requests/s", "vllm: --emit NAME prints one",
+        "Faster or cheaper: no other plan is both", "the bill per million is all of it",
+        "tpu-v5e 2x2, dp=1, a token every 55.0 ms: 3 GB too much. Fix: Cache in fp8 on 8 chips. [--kv"}) {
+    EXPECT_THAT(table, HasSubstr(text));
+  }
+  EXPECT_THAT(table, Not(HasSubstr("chip_count")));
+  EXPECT_THAT(table, ContainsRegex("TTFT +TPOT +tok/s +\\$ per +\\$ per\n +slice +plan +replicas +chips +p95"));
+  // Two pools are two rows, and what they do together stands once.
+  EXPECT_THAT(table, ContainsRegex("1 +tpu-v6e 2x4 +tp=8 +11 prefill +104 +850 ms +16.2 ms +96 +\\$1.25 +\\$312"));
+  EXPECT_THAT(table, ContainsRegex("\n +nvidia-h100-sxm 8 +dp=2,tp=4 +2 decode\n"));
+  EXPECT_THAT(table, ContainsRegex("2 +tpu-v5e 4x4 +dp=16,tp=32, +7 +112"));
+  EXPECT_THAT(table, ContainsRegex("\n +cp=2,\n +dcn.dp=2\n"));
+  EXPECT_THAT(table, ContainsRegex("tpu-v6e 2x4 +tp=8 +8 +64 +19.0 ms +156 +\\$4.75"));
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kMaxColumns) << line;
+  std::string joined;
+  for (const char c : table) joined += c == '\n' ? ' ' : c;
+  EXPECT_THAT(joined, HasSubstr("378 plans of 21 slices: 10 estimated in full, 368 left out (worse in the mean 321, "));
+  EXPECT_THAT(joined, HasSubstr("every plan looked at."));
+}
+
+TEST(ShardReportTest, SaysThatNothingServes) {
+  ShardQuestion question;
+  const std::string table = Table(question, "search { candidate_slice_count: 3 exhaustive: true }",
+                                  {"--model", "m", "--serve", "--tpot-p95", "1ms"});
+  EXPECT_THAT(table, HasSubstr("NO PLAN  serving m: nothing meets the load and the targets on 3 slices\n"));
+}
+
+TEST(ShardReportTest, EmitsTheCommandThatServes) {
+  ShardQuestion question;
+  Table(question, kServingReply, {"--model", "m", "--serve", "--emit", "vllm"});
+  EXPECT_EQ(question.Missing().code(), 0);
+  EXPECT_EQ(question.Verbatim(), "vllm serve m\n");
 }
 
 TEST(ShardReportTest, SaysThatNothingFits) {
