@@ -24,6 +24,8 @@ namespace {
 // Estimated in full for each proposal asked for: the mean field orders neighbours wrongly now and then.
 constexpr size_t kEstimatedPerProposal = 2;
 constexpr double kWorst = ServingJudge::kWorst;
+// Replicas of more chips are looked at only when the model fits on nothing smaller.
+constexpr int64_t kLargeReplica = 256;
 
 class Search {
  public:
@@ -50,6 +52,10 @@ class Search {
     if (answer_.cancelled) return std::move(answer_);
     Rank();
     FillNearMisses();
+    if (has_large_replicas_) {
+      answer_.assumptions.push_back(absl::StrCat("candidates: replicas of more than ", CountWords(kLargeReplica),
+                                                 " chips were left out, because smaller ones hold the model"));
+    }
     // At a rate and with users the mean field orders plans, and it is no bound.
     answer_.exhaustive &=
         question_.workload.load == ServingLoadKind::kBatch || question_.workload.load == ServingLoadKind::kLargestBatch;
@@ -85,6 +91,11 @@ class Search {
     }
     if (question_.constraints.max_chip_count && candidate.slice.TotalChips() > *question_.constraints.max_chip_count) {
       ++Pruned(PruneReason::kTooManyChips);
+      return;
+    }
+    if (candidate.slice.TotalChips() > kLargeReplica && !judged_.empty()) {
+      ++Pruned(PruneReason::kTooManyChips);
+      has_large_replicas_ = true;
       return;
     }
     const ServingJob job = judge_.JobOf(index, PoolRole::kBoth);
@@ -334,6 +345,7 @@ class Search {
   MappingCache& mappings_;
   const std::function<SearchSignal()>& signal_;
   ServingSearchAnswer answer_;
+  bool has_large_replicas_ = false;
   std::vector<JudgedPlan> judged_;
   std::vector<ServingMiss> too_large_;
   std::vector<ServingProposal> estimated_;
