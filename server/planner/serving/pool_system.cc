@@ -90,13 +90,27 @@ double PromptRate(const ServingJob& job, const PlannedPool& pool) {
          std::max(pool.plan->PrefillSeconds(prompts), kLeastSeconds);
 }
 
+// A full batch whose data ranks read a prompt each and then go on together.
+double RankedRate(const ServingJob& job, const PlannedPool& pool) {
+  const auto ranks = static_cast<int64_t>(pool.plan->load().data_ranks);
+  const double prompt = pool.plan->PrefillSeconds(ranks) / static_cast<double>(ranks);
+  const double tokens = std::max(0.0, job.workload.output.Mean() - 1);
+  const double token = pool.plan->TokenSeconds(pool.max_batch_size, DecodeContext(job.workload)) /
+                       static_cast<double>(pool.max_batch_size);
+  return static_cast<double>(pool.replica_count) / std::max(prompt + tokens * token, kLeastSeconds);
+}
+
 }  // namespace
 
 double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill) {
   if (main.max_batch_size < 1) return 0;
   const double sustained = SaturationOf(SystemOf(job, main, prefill), MixOf(job, main, prefill)).requests_per_second;
   const bool reads_prompts = prefill == nullptr && main.plan->pool().role == PoolRole::kBoth;
-  return reads_prompts ? std::min(sustained, PromptRate(job, main)) : sustained;
+  if (!reads_prompts) return sustained;
+  // The mean field has whole prompts one after the other; data ranks read theirs side by side.
+  const bool whole = StationOf(job, main).limits.policy == BatchPolicy::kWholePrefill;
+  const double together = whole && main.plan->load().data_ranks > 1 ? RankedRate(job, main) : 0;
+  return std::min(std::max(sustained, together), PromptRate(job, main));
 }
 
 double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
