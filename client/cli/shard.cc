@@ -162,6 +162,8 @@ void ShardQuestion::AddConstraintFlags(Flags& flags) {
                [this](const std::string& text) { return ReadForbidden(text, request_.mutable_constraints()); });
   flags.Field("--allow-idle", "constraints.allow_idle_chips", "allow plans that leave chips idle");
   flags.Field("--allow-padding", "constraints.allow_padding", "allow heads or experts that divide unevenly, padded up");
+  flags.Field("--allow-offload", "constraints.allow_offload",
+              "allow plans that keep optimizer state or saved activations in host memory");
 }
 
 void ShardQuestion::AddAnswerFlags(Flags& flags) {

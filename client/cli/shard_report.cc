@@ -35,8 +35,9 @@ std::string DaysText(double seconds) {
   return seconds < kSecondsPerDay ? Seconds(seconds) : absl::StrCat(Significant(seconds / kSecondsPerDay), " days");
 }
 
-// Columns that a job of unknown length, or without prices, does not have are left out.
-struct MoneyAndTime {
+// Columns that nobody fills are left out: of offload, and those of a job of unknown length or without prices.
+struct LastCells {
+  std::string on_host;
   std::string days;
   std::string dollars;
   std::string dollars_per_million;
@@ -44,31 +45,47 @@ struct MoneyAndTime {
 
 class ProposalTable {
  public:
-  void Add(std::vector<std::string> cells, MoneyAndTime last) {
+  void Add(std::vector<std::string> cells, LastCells last) {
     rows_.push_back(std::move(cells));
     last_.push_back(std::move(last));
   }
   void Print(std::vector<Column> columns, Report& report) {
-    AddColumn(columns, "training", &MoneyAndTime::days);
-    AddColumn(columns, "cost", &MoneyAndTime::dollars);
+    AddColumn(columns, {"on host", false}, &LastCells::on_host);
+    AddColumn(columns, {"training", true}, &LastCells::days);
+    AddColumn(columns, {"cost", true}, &LastCells::dollars);
     const bool has_total = columns.back().heading == "cost";
-    if (!has_total) AddColumn(columns, "per M tokens", &MoneyAndTime::dollars_per_million);
+    if (!has_total) AddColumn(columns, {"per M tokens", true}, &LastCells::dollars_per_million);
     report.Table(columns, rows_);
   }
 
  private:
-  void AddColumn(std::vector<Column>& columns, const char* heading, std::string MoneyAndTime::*text) {
-    if (std::all_of(last_.begin(), last_.end(), [&](const MoneyAndTime& last) { return (last.*text).empty(); })) return;
-    columns.push_back({heading, true});
+  void AddColumn(std::vector<Column>& columns, Column column, std::string LastCells::*text) {
+    if (std::all_of(last_.begin(), last_.end(), [&](const LastCells& last) { return (last.*text).empty(); })) return;
+    columns.push_back(std::move(column));
     for (size_t i = 0; i < rows_.size(); ++i) rows_[i].push_back(last_[i].*text);
   }
 
   std::vector<std::vector<std::string>> rows_;
-  std::vector<MoneyAndTime> last_;
+  std::vector<LastCells> last_;
 };
 
-MoneyAndTime LastColumns(const v1::TrainingEstimate& estimate) {
-  MoneyAndTime last;
+// What a plan keeps in host memory; empty: nothing.
+std::string HostText(bool optimizer, bool activations) {
+  if (optimizer && activations) return "optimizer, activations";
+  return optimizer ? "optimizer" : activations ? "activations" : "";
+}
+
+std::string HostText(const v1::TrainingEstimate& estimate) {
+  return HostText(estimate.workload().optimizer_offload(), estimate.workload().activation_offload());
+}
+
+std::string HostText(const v1::PlanSummary& plan) {
+  return HostText(plan.optimizer_offload(), plan.activation_offload());
+}
+
+LastCells LastColumns(const v1::TrainingEstimate& estimate) {
+  LastCells last;
+  last.on_host = HostText(estimate);
   if (estimate.has_time_to_train_seconds()) {
     last.days = DaysText(estimate.has_wall_seconds() ? estimate.wall_seconds() : estimate.time_to_train_seconds());
   }
@@ -79,8 +96,9 @@ MoneyAndTime LastColumns(const v1::TrainingEstimate& estimate) {
   return last;
 }
 
-MoneyAndTime LastColumns(const v1::PlanSummary& plan) {
-  MoneyAndTime last;
+LastCells LastColumns(const v1::PlanSummary& plan) {
+  LastCells last;
+  last.on_host = HostText(plan);
   if (plan.has_time_to_train_seconds()) last.days = DaysText(plan.time_to_train_seconds());
   if (plan.has_total_usd()) last.dollars = Dollars(plan.total_usd());
   if (plan.has_usd_per_million_tokens()) last.dollars_per_million = Dollars(plan.usd_per_million_tokens());
@@ -217,7 +235,9 @@ void PrintNearMisses(const v1::ProposeShardingResponse& response, const std::str
   report.Section("Nearly");
   for (const v1::NearMiss& miss : response.near_misses()) {
     const v1::PlanSummary& plan = miss.plan();
-    std::string text = absl::StrCat(SliceName(plan.slice()), ", ", PlanFlag(plan.parallelism()), ", ", pace, " ",
+    const std::string on_host = HostText(plan);
+    std::string text = absl::StrCat(SliceName(plan.slice()), ", ", PlanFlag(plan.parallelism()),
+                                    on_host.empty() ? "" : absl::StrCat(", on host: ", on_host), ", ", pace, " ",
                                     Seconds(plan.expected_seconds()), ": ", miss.lacks().sentence());
     if (miss.has_smallest_fix()) {
       std::vector<std::string> changes;

@@ -32,7 +32,7 @@ EvaluatedPlan FindPlan(const TrainingJob& job, PlanEvaluator& evaluator, Mapping
                        const std::function<bool()>& cancelled, TrainingAnswer& answer) {
   ShardingQuestion question;
   question.model = job.model;
-  question.candidates.push_back({job.slice, job.workload, job.profile, job.usd_per_chip_hour, 0});
+  question.candidates.push_back({job.slice, job.workload, job.profile, job.usd_per_chip_hour, 0, std::nullopt});
   question.mode = job.mode;
   question.constraints.hbm_headroom_ratio = job.min_headroom_ratio;
   question.constraints.allow_idle_chips = job.allow_idle_chips;

@@ -214,13 +214,10 @@ void ApplyAssumedMfu(const TrainingJob& job, TrainingEstimate& estimate) {
 
 void SetOutcome(const TrainingJob& job, const EvaluatedPlan& evaluated, TrainingEstimate& estimate) {
   if (!evaluated.fits) {
+    const int64_t host = HostShortfallBytes(estimate.memory);
+    const bool on_host = estimate.memory.headroom_bytes >= 0 && host > 0;
     estimate.outcome = Outcome::kOutOfMemory;
-    estimate.shortfall_amount = static_cast<double>(-estimate.memory.headroom_bytes);
-    return;
-  }
-  if (const int64_t host = HostShortfallBytes(estimate.memory); host > 0) {
-    estimate.outcome = Outcome::kOutOfMemory;
-    estimate.shortfall_amount = static_cast<double>(host);
+    estimate.shortfall_amount = static_cast<double>(on_host ? host : -estimate.memory.headroom_bytes);
     return;
   }
   if (!estimate.time_to_train_seconds) return;

@@ -52,9 +52,4 @@ void SetHostMemory(const TrainingJob& job, const StepPlan& plan, const StepLoad&
   }
 }
 
-int64_t HostShortfallBytes(const MemoryUse& use) {
-  if (use.host_capacity_bytes <= 0) return 0;
-  return std::max<int64_t>(0, use.host_bytes - use.host_capacity_bytes);
-}
-
 }  // namespace sliceplan::planner

@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_SERVER_PLANNER_HOST_MEMORY_H_
 #define SLICEPLAN_SERVER_PLANNER_HOST_MEMORY_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "server/planner/stage_split.h"
@@ -17,7 +18,15 @@ void SetHostMemory(const TrainingJob& job, const StepPlan& plan, const StepLoad&
                    MemoryUse& use);
 
 // Bytes by which the host falls short, per chip; 0 when it holds everything or its memory is not known.
-int64_t HostShortfallBytes(const MemoryUse& use);
+inline int64_t HostShortfallBytes(const MemoryUse& use) {
+  return use.host_capacity_bytes > 0 ? std::max<int64_t>(0, use.host_bytes - use.host_capacity_bytes) : 0;
+}
+
+// Headroom in HBM, or what the host lacks, negative, where that is less.
+inline int64_t SlackBytes(const MemoryUse& use) {
+  const int64_t short_of = HostShortfallBytes(use);
+  return short_of > 0 ? std::min(use.headroom_bytes, -short_of) : use.headroom_bytes;
+}
 
 }  // namespace sliceplan::planner
 

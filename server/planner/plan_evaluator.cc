@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "server/planner/host_memory.h"
 #include "server/planner/legality.h"
 
 namespace sliceplan::planner {
@@ -113,8 +114,8 @@ StepPlan PlanEvaluator::PlanOf(Parallelism parallelism, RematPolicy policy, int3
 }
 
 bool PlanEvaluator::Fits(const MemoryUse& memory) const {
-  return static_cast<double>(memory.headroom_bytes) >=
-         job_.min_headroom_ratio * static_cast<double>(memory.capacity_bytes);
+  return HostShortfallBytes(memory) == 0 && static_cast<double>(memory.headroom_bytes) >=
+                                                job_.min_headroom_ratio * static_cast<double>(memory.capacity_bytes);
 }
 
 bool PlanEvaluator::CanBeBelow(const EvaluatedPlan& evaluated, double limit_seconds, const PlanLaws* ideal) {
@@ -132,7 +133,7 @@ void PlanEvaluator::Count(const StepPlan& plan) {
 }
 
 PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base,
-                                              double limit_seconds, const PlanLaws* ideal,
+                                              double least_seconds, double limit_seconds, const PlanLaws* ideal,
                                               std::optional<Choice>& best) {
   Choice choice{base};
   EvaluatedPlan& candidate = choice.evaluated;
@@ -144,7 +145,7 @@ PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumu
   candidate.fits = Fits(candidate.memory);
   const bool best_fits = best && best->evaluated.fits;
   if (!candidate.fits) {
-    if (best && (best_fits || candidate.memory.headroom_bytes <= best->evaluated.memory.headroom_bytes)) {
+    if (best && (best_fits || SlackBytes(candidate.memory) <= SlackBytes(best->evaluated.memory))) {
       return Trial::kNotBetter;
     }
     best = std::move(choice);
@@ -159,6 +160,7 @@ PlanEvaluator::Trial PlanEvaluator::TryPolicy(RematPolicy policy, int32_t accumu
     if (best_fits) return Trial::kUnclear;
     choice.below = false;
   }
+  if (choice.below && candidate.times.expected_seconds < least_seconds) return Trial::kNotBetter;
   best = std::move(choice);
   return Trial::kBetter;
 }
@@ -184,7 +186,7 @@ MemoryUse PlanEvaluator::LeastMemory(const Parallelism& parallelism) {
   // Accumulated gradients may be wider.
   if (accumulating_job_ && accumulation > 1) {
     const MemoryUse at_once = memory_of(1);
-    if (at_once.headroom_bytes > least.headroom_bytes) least = at_once;
+    if (SlackBytes(at_once) > SlackBytes(least)) least = at_once;
   }
   return least;
 }
@@ -196,6 +198,7 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
   SplitStages(*job_.model, parallelism, stages_);
   std::optional<double> floor;
+  bool waits_for_host = false;
   StepPlan plan;
   const auto fits = [&](RematPolicy policy, int32_t accumulation) {
     plan = PlanOf(parallelism, policy, accumulation);
@@ -207,6 +210,7 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
     if (!fits(policy, accumulation)) return false;
     const TrainingJob& job = JobOf(plan);
     double seconds = TimeStep(job, plan, *load_, ideal, stages_, details_).expected_seconds;
+    waits_for_host = workload.activation_offload && WaitsForHost();
     if (seconds < floor.value_or(kNever) && !ways.empty()) {
       double least = kNever;
       for (const PlanLaws& laws : ways) {
@@ -226,10 +230,11 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
         // What recomputes everything holds least.
-        if (policy == kPoliciesByRecompute.front() && !fits(RematPolicy::kFull, accumulation)) break;
+        const bool on_chip = !workload.activation_offload;
+        if (on_chip && policy == kPoliciesByRecompute.front() && !fits(RematPolicy::kFull, accumulation)) break;
         if (!consider(policy, accumulation)) continue;
-        cheapest_fits = policy == RematPolicy::kNone;
-        if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
+        cheapest_fits = cheapest_fits || policy == RematPolicy::kNone;
+        if (policy != RematPolicy::kSaveDotWithContextExceptMlp && !waits_for_host) break;
       }
     }
     if (workload.gradient_accumulation.has_value() || cheapest_fits) break;
@@ -237,6 +242,11 @@ std::optional<double> PlanEvaluator::FloorSeconds(const Parallelism& parallelism
     accumulation *= 2;
   }
   return floor;
+}
+
+bool PlanEvaluator::WaitsForHost() const {
+  return std::any_of(details_.stages.begin(), details_.stages.end(),
+                     [](const StageTime& stage) { return stage.activation_transfer_seconds > 0; });
 }
 
 absl::Status PlanEvaluator::Evaluate(const Parallelism& parallelism, EvaluatedPlan& evaluated, size_t max_mappings) {
@@ -277,8 +287,10 @@ absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double 
   const bool fixed_policy = workload.remat_policy.has_value() || workload.checkpoints_per_layer > 0;
   const int64_t sequences = MicrobatchSize(workload, parallelism, 1, std::max(1, parallelism.microbatch_count));
   int32_t accumulation = workload.gradient_accumulation.value_or(1);
+  // Recompute wins back no more than the wait for the host that it avoids.
+  double least = 0;
   const auto attempt = [&](RematPolicy policy) {
-    const Trial trial = TryPolicy(policy, accumulation, base, limit_seconds, ideal, best);
+    const Trial trial = TryPolicy(policy, accumulation, base, least, limit_seconds, ideal, best);
     unclear = unclear || trial == Trial::kUnclear;
     return trial;
   };
@@ -290,7 +302,21 @@ absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double 
     } else {
       for (RematPolicy policy : kPoliciesByRecompute) {
         if (attempt(policy) == Trial::kNotBetter || unclear) continue;
-        cheapest_fits = policy == RematPolicy::kNone;
+        cheapest_fits = cheapest_fits || policy == RematPolicy::kNone;
+        if (workload.activation_offload) {
+          // Where saved activations keep the step waiting, fewer of them may be faster.
+          if (!best->below) {
+            unclear = true;
+            continue;
+          }
+          const EvaluatedPlan& found = best->evaluated;
+          const StepTimes times = TimeStep(JobOf(found.plan), found.plan, *load_, found.laws(), stages_, details_);
+          if (WaitsForHost()) {
+            const StageTime& slowest = details_.stages[static_cast<size_t>(times.slowest_stage)];
+            if (least == 0) least = times.expected_seconds - slowest.activation_transfer_seconds;
+            continue;
+          }
+        }
         // Its successor keeps the MLP's matmuls and runs attention again: which is less depends on the sequence.
         if (policy != RematPolicy::kSaveDotWithContextExceptMlp) break;
       }
@@ -308,7 +334,11 @@ absl::StatusOr<bool> PlanEvaluator::ChooseAll(const EvaluatedPlan& base, double 
     ChooseMapping(best->evaluated, kNever);
   }
   if (!best->below) return false;
-  if (unclear) return ChooseAll(base, kNever, ideal, evaluated);
+  if (unclear) {
+    const absl::StatusOr<bool> found = ChooseAll(base, kNever, ideal, evaluated);
+    if (!found.ok()) return found.status();
+    return evaluated.times.expected_seconds < limit_seconds;
+  }
   evaluated = std::move(best->evaluated);
   return true;
 }

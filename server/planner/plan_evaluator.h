@@ -84,14 +84,17 @@ class PlanEvaluator {
   // False when nothing below the limit fits.
   absl::StatusOr<bool> ChooseAll(const EvaluatedPlan& base, double limit_seconds, const PlanLaws* ideal,
                                  EvaluatedPlan& evaluated);
-  Trial TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, double limit_seconds,
-                  const PlanLaws* ideal, std::optional<Choice>& best);
+  // A step below `least_seconds` does not count.
+  Trial TryPolicy(RematPolicy policy, int32_t accumulation, const EvaluatedPlan& base, double least_seconds,
+                  double limit_seconds, const PlanLaws* ideal, std::optional<Choice>& best);
   // Whether the choice may take less than the limit with laws as good as these.
   bool CanBeBelow(const EvaluatedPlan& evaluated, double limit_seconds, const PlanLaws* ideal);
   // The placement with the shortest step, if that is below the limit.
   bool ChooseMapping(EvaluatedPlan& evaluated, double limit_seconds);
   bool SearchMapping(EvaluatedPlan& evaluated, double limit_seconds);
   void Count(const StepPlan& plan);
+  // Whether saved activations on their way to the host or back held up the step that was timed last.
+  bool WaitsForHost() const;
 
   const TrainingJob& job_;
   std::optional<TrainingJob> accumulating_job_;

@@ -9,6 +9,7 @@
 #include "server/planner/budget.h"
 #include "server/planner/cost.h"
 #include "server/planner/goodput.h"
+#include "server/planner/host_memory.h"
 
 namespace sliceplan::planner {
 namespace {
@@ -22,7 +23,12 @@ bool SameDegrees(const Parallelism& a, const Parallelism& b) { return a.ici == b
 }  // namespace
 
 SearchRecord::SearchRecord(const ShardingQuestion& question)
-    : question_(question), of_candidate_(question.candidates.size()) {}
+    : question_(question), of_place_(question.candidates.size()) {}
+
+bool SearchRecord::IsSamePlan(size_t candidate, const Parallelism& plan, size_t other,
+                              const Parallelism& other_plan) const {
+  return PlaceOf(candidate) == PlaceOf(other) && SameDegrees(plan, other_plan);
+}
 
 double SearchRecord::TokensPerStep(size_t candidate) const {
   const TrainingWorkload& workload = question_.candidates[candidate].workload;
@@ -73,18 +79,19 @@ SearchKey SearchRecord::KeyOf(size_t candidate, double seconds) const {
 
 bool SearchRecord::IsOnFrontier(size_t candidate, double seconds) const {
   if (!question_.candidates[candidate].usd_per_chip_hour) return false;
-  if (of_candidate_[candidate].seconds && *of_candidate_[candidate].seconds <= seconds) return false;
+  const size_t place = PlaceOf(candidate);
+  if (of_place_[place].seconds && *of_place_[place].seconds <= seconds) return false;
   const double usd = UsdPerStep(candidate, seconds);
-  for (size_t other = 0; other < of_candidate_.size(); ++other) {
-    const std::optional<double>& theirs = of_candidate_[other].seconds;
-    if (other == candidate || !theirs || !question_.candidates[other].usd_per_chip_hour) continue;
+  for (size_t other = 0; other < of_place_.size(); ++other) {
+    const std::optional<double>& theirs = of_place_[other].seconds;
+    if (other == place || !theirs || !question_.candidates[other].usd_per_chip_hour) continue;
     if (*theirs <= seconds && UsdPerStep(other, *theirs) <= usd) return false;
   }
   return true;
 }
 
 bool SearchRecord::Wants(size_t candidate, double bound_seconds) const {
-  const CandidateBest& mine = of_candidate_[candidate];
+  const PlaceBest& mine = of_place_[PlaceOf(candidate)];
   const SearchConstraints& constraints = question_.constraints;
   if (constraints.deadline_seconds || constraints.budget_usd) {
     if (OutcomeOf(RunOf(candidate, bound_seconds)) != Outcome::kFeasible) {
@@ -119,15 +126,17 @@ double SearchRecord::UnwantedFrom(size_t candidate, double seconds) const {
 
 void SearchRecord::Add(size_t candidate, EvaluatedPlan evaluated) {
   const double seconds = evaluated.times.expected_seconds;
-  CandidateBest& mine = of_candidate_[candidate];
+  PlaceBest& mine = of_place_[PlaceOf(candidate)];
   if (OutcomeOf(RunOf(candidate, seconds)) != Outcome::kFeasible) {
     if (mine.missing_seconds && *mine.missing_seconds <= seconds) return;
     mine.missing_seconds = seconds;
+    mine.missing_candidate = candidate;
     mine.missing_plan = evaluated.plan.parallelism;
     return;
   }
   if (!mine.seconds || seconds < *mine.seconds) {
     mine.seconds = seconds;
+    mine.candidate = candidate;
     mine.plan = evaluated.plan.parallelism;
   }
   FoundPlan found{candidate, KeyOf(candidate, seconds), SimplicityOf(evaluated.plan.parallelism), std::move(evaluated)};
@@ -137,8 +146,7 @@ void SearchRecord::Add(size_t candidate, EvaluatedPlan evaluated) {
     return a.simplicity < b.simplicity;
   };
   const auto same = std::find_if(best_.begin(), best_.end(), [&](const FoundPlan& other) {
-    return other.candidate == candidate &&
-           SameDegrees(other.evaluated.plan.parallelism, found.evaluated.plan.parallelism);
+    return IsSamePlan(candidate, found.evaluated.plan.parallelism, other.candidate, other.evaluated.plan.parallelism);
   });
   if (same != best_.end()) {
     if (!before(found, *same)) return;
@@ -149,11 +157,13 @@ void SearchRecord::Add(size_t candidate, EvaluatedPlan evaluated) {
 }
 
 void SearchRecord::AddTooLarge(size_t candidate, const Parallelism& plan, const MemoryUse& least) {
-  Miss miss{candidate, plan, Outcome::kOutOfMemory, static_cast<double>(-least.headroom_bytes), 0};
-  miss.relative_amount = miss.amount / static_cast<double>(std::max<int64_t>(1, least.capacity_bytes));
+  Miss miss{candidate, plan, Outcome::kOutOfMemory, static_cast<double>(-SlackBytes(least)), 0};
+  miss.on_host = least.headroom_bytes >= 0 && HostShortfallBytes(least) > 0;
+  const int64_t available = miss.on_host ? least.host_capacity_bytes : least.capacity_bytes;
+  miss.relative_amount = miss.amount / static_cast<double>(std::max<int64_t>(1, available));
   const auto nearer = [](const Miss& a, const Miss& b) { return a.relative_amount < b.relative_amount; };
   const auto same = std::find_if(too_large_.begin(), too_large_.end(), [&](const Miss& other) {
-    return other.candidate == candidate && SameDegrees(other.plan, plan);
+    return IsSamePlan(candidate, plan, other.candidate, other.plan);
   });
   if (same != too_large_.end()) {
     if (!nearer(miss, *same)) return;
@@ -200,9 +210,9 @@ PlanSummary SearchRecord::SummaryOf(size_t candidate, const Parallelism& plan, d
 
 std::vector<PlanSummary> SearchRecord::Frontier() const {
   std::vector<PlanSummary> plans;
-  for (size_t i = 0; i < of_candidate_.size(); ++i) {
-    if (!of_candidate_[i].seconds || !question_.candidates[i].usd_per_chip_hour) continue;
-    plans.push_back(SummaryOf(i, of_candidate_[i].plan, *of_candidate_[i].seconds));
+  for (size_t i = 0; i < of_place_.size(); ++i) {
+    if (!of_place_[i].seconds || !question_.candidates[i].usd_per_chip_hour) continue;
+    plans.push_back(SummaryOf(of_place_[i].candidate, of_place_[i].plan, *of_place_[i].seconds));
   }
   const auto usd = [this](const PlanSummary& plan) { return UsdPerStep(plan.candidate, plan.expected_seconds); };
   std::stable_sort(plans.begin(), plans.end(), [&](const PlanSummary& a, const PlanSummary& b) {
@@ -216,13 +226,20 @@ std::vector<PlanSummary> SearchRecord::Frontier() const {
 }
 
 std::vector<SearchRecord::Miss> SearchRecord::NearMisses() const {
-  std::vector<Miss> misses = too_large_;
+  std::vector<Miss> misses;
+  for (const Miss& miss : too_large_) {
+    // A variant of it may run.
+    const bool runs = std::any_of(best_.begin(), best_.end(), [&](const FoundPlan& found) {
+      return found.candidate != miss.candidate &&
+             IsSamePlan(miss.candidate, miss.plan, found.candidate, found.evaluated.plan.parallelism);
+    });
+    if (!runs) misses.push_back(miss);
+  }
   const SearchConstraints& constraints = question_.constraints;
-  for (size_t i = 0; i < of_candidate_.size(); ++i) {
-    const CandidateBest& mine = of_candidate_[i];
+  for (const PlaceBest& mine : of_place_) {
     if (mine.seconds || !mine.missing_seconds) continue;
-    const Run run = RunOf(i, *mine.missing_seconds);
-    Miss miss{i, mine.missing_plan, OutcomeOf(run), kNever, kNever};
+    const Run run = RunOf(mine.missing_candidate, *mine.missing_seconds);
+    Miss miss{mine.missing_candidate, mine.missing_plan, OutcomeOf(run), kNever, kNever};
     if (miss.outcome == Outcome::kMissesDeadline) {
       miss.amount = *run.end_seconds - *constraints.deadline_seconds;
       miss.relative_amount = miss.amount / *constraints.deadline_seconds;

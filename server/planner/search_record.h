@@ -55,7 +55,7 @@ class SearchRecord {
   // A plan that was not looked at, or not in all its placements, and takes at least `bound_seconds`.
   void AddUnseen(size_t candidate, double bound_seconds);
 
-  // Best first; each has its own candidate and degrees.
+  // Best first; each has its own place and degrees.
   const std::vector<FoundPlan>& best() const { return best_; }
   std::vector<PlanSummary> Frontier() const;
 
@@ -65,6 +65,7 @@ class SearchRecord {
     Outcome outcome = Outcome::kOutOfMemory;
     double amount = 0;           // bytes, seconds or dollars
     double relative_amount = 0;  // of what there is
+    bool on_host = false;        // it is the host's memory that lacks
   };
   // Those that run before those that do not, nearest first, at most kMaxNearMisses.
   std::vector<Miss> NearMisses() const;
@@ -86,17 +87,22 @@ class SearchRecord {
   double UsdPerStep(size_t candidate, double seconds) const;
   double TokensPerStep(size_t candidate) const;
 
-  struct CandidateBest {
+  // Of a candidate and its variants.
+  struct PlaceBest {
     std::optional<double> seconds;  // of the best feasible plan
+    size_t candidate = 0;
     Parallelism plan;
     std::optional<double> missing_seconds;  // of the best plan that misses deadline or budget
+    size_t missing_candidate = 0;
     Parallelism missing_plan;
   };
+  size_t PlaceOf(size_t candidate) const { return planner::PlaceOf(question_, candidate); }
+  bool IsSamePlan(size_t candidate, const Parallelism& plan, size_t other, const Parallelism& other_plan) const;
 
   const ShardingQuestion& question_;
   std::vector<FoundPlan> best_;
-  std::vector<CandidateBest> of_candidate_;
-  std::vector<Miss> too_large_;  // the nearest kMaxNearMisses
+  std::vector<PlaceBest> of_place_;  // by candidate; variants have none
+  std::vector<Miss> too_large_;      // the nearest kMaxNearMisses
   std::optional<SearchKey> unseen_;
 };
 

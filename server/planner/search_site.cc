@@ -29,6 +29,35 @@ TrainingJob JobOf(const ShardingQuestion& question, size_t index) {
   return job;
 }
 
+size_t PlaceOf(const ShardingQuestion& question, size_t candidate) {
+  return question.candidates[candidate].variant_of.value_or(candidate);
+}
+
+std::vector<size_t> AddOffloadVariants(ShardingQuestion& question) {
+  std::vector<size_t> left_out;
+  const size_t count = question.candidates.size();
+  for (size_t i = 0; i < count; ++i) {
+    const SearchCandidate plain = question.candidates[i];
+    const hardware::Slice& slice = plain.slice;
+    const bool host_known = slice.host_memory_bytes && slice.chips_per_host > 0;
+    if (!host_known || slice.accelerator.pcie_bytes_per_second.value_or(0) <= 0) {
+      left_out.push_back(i);
+      continue;
+    }
+    const auto add = [&](bool optimizer, bool activations) {
+      if ((optimizer && plain.workload.optimizer_offload) || (activations && plain.workload.activation_offload)) return;
+      SearchCandidate& variant = question.candidates.emplace_back(plain);
+      variant.workload.optimizer_offload |= optimizer;
+      variant.workload.activation_offload |= activations;
+      variant.variant_of = i;
+    };
+    add(true, false);
+    add(false, true);
+    add(true, true);
+  }
+  return left_out;
+}
+
 double LeastStateBytes(const TrainingJob& job) {
   const TrainingWorkload& workload = job.workload;
   StepPlan whole;

@@ -82,7 +82,8 @@ class Search {
         continue;
       }
       std::vector<Violation> violations;
-      CheckWorkload(job, violations, answer_.warnings);
+      std::vector<std::string> said;  // of the candidate that this is a variant of
+      CheckWorkload(job, violations, PlaceOf(question_, i) == i ? answer_.warnings : said);
       if (violations.empty()) {
         CheckAccelerator(job, violations);
         if (!violations.empty()) Prune(PruneReason::kUnknownFigure, 1);
@@ -154,6 +155,7 @@ class Search {
       NearMiss near;
       SearchSite& site = SiteOf(miss.candidate);
       near.shortfall_amount = miss.amount;
+      near.on_host = miss.on_host;
       TrainingJob job = site.job;
       job.parallelism = miss.plan;
       EvaluatedPlan evaluated;

@@ -33,6 +33,9 @@ struct SearchCandidate {
   const roofline::EfficiencyProfile* profile = nullptr;  // outlives the search; required in kCalibrated
   std::optional<double> usd_per_chip_hour;
   double available_after_seconds = 0;
+  // Index of the candidate whose slice this is, with the job offloading more. Both count as one place: of the same
+  // degrees only the better plan is proposed.
+  std::optional<size_t> variant_of = std::nullopt;
 };
 
 struct SearchConstraints {
@@ -64,6 +67,13 @@ struct ShardingQuestion {
 // The job of one candidate, its plan left open.
 TrainingJob JobOf(const ShardingQuestion& question, size_t index);
 
+// The candidate that this one is a variant of, or itself.
+size_t PlaceOf(const ShardingQuestion& question, size_t candidate);
+
+// Appends variants of all candidates with the optimizer state, saved activations and both in host memory, as far as
+// their jobs do not offload them already. Returns the candidates left out: their host memory or link is not known.
+std::vector<size_t> AddOffloadVariants(ShardingQuestion& question);
+
 // One plan in a line.
 struct PlanSummary {
   size_t candidate = 0;
@@ -87,6 +97,7 @@ struct NearMiss {
   PlanSummary plan;             // outcome says what it lacks
   double shortfall_amount = 0;  // bytes, seconds or dollars by outcome
   std::string shortfall;        // in words
+  bool on_host = false;         // OUT_OF_MEMORY of the host
   std::optional<Fix> smallest_fix;
 };
 

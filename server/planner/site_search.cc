@@ -42,6 +42,10 @@ SiteSearch::SiteSearch(SearchSite& site, const ModelDivisors& divisors, const Pl
                        SearchProgress& progress, FitCrew& crew)
     : site_(site), divisors_(divisors), limits_(limits), record_(record), progress_(progress), crew_(crew) {
   SplitStages(*site.job.model, Parallelism(), whole_model_);
+  if (site.job.workload.activation_offload) {
+    job_without_link_ = site.job;
+    job_without_link_->slice.accelerator.pcie_bytes_per_second.reset();
+  }
 }
 
 void SiteSearch::Run() {
@@ -214,7 +218,7 @@ void SiteSearch::BoundShape(size_t index) {
   if (Unknown(laws.status(), groups_[group_of_shape_[index]].split_count)) return;
   const StepPlan plan = FastestPlan(MostSharded(shape));
   SplitStages(*site_.job.model, plan.parallelism, stages_);
-  Push(TimeStep(site_.job, plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds,
+  Push(TimeStep(BoundJob(), plan, site_.loads.Of(site_.job, plan), *laws, stages_, details_).expected_seconds,
        Level::kBoundedShape, index);
 }
 
@@ -257,7 +261,7 @@ void SiteSearch::OpenShape(const Node& node) {
     if (Unknown(laws.status(), 1)) continue;
     const StepPlan plan = FastestPlan(split);
     const double bound =
-        std::max(node.bound_seconds, TimeStep(site_.job, plan, load, *laws, stages_, details_).expected_seconds);
+        std::max(node.bound_seconds, TimeStep(BoundJob(), plan, load, *laws, stages_, details_).expected_seconds);
     splits_.push_back({std::move(split), bound});
     Push(bound, Level::kSplit, splits_.size() - 1);
   }

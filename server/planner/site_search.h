@@ -94,6 +94,8 @@ class SiteSearch {
   int64_t PlansOf(const Node& node) const;
 
   StepPlan FastestPlan(Parallelism parallelism) const;
+  // The job whose fastest plan bounds all choices of recompute.
+  const TrainingJob& BoundJob() const { return job_without_link_ ? *job_without_link_ : site_.job; }
   bool Unknown(const absl::Status& status, int64_t plan_count);
 
   SearchSite& site_;
@@ -111,6 +113,8 @@ class SiteSearch {
   int64_t pushed_count_ = 0;
   absl::flat_hash_map<std::array<int64_t, 4>, double> microbatch_seconds_;  // by local shape
   absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> split_counts_;  // by shards
+  // Set where saved activations cross the link to the host: less recompute may take longer there.
+  std::optional<TrainingJob> job_without_link_;
   std::vector<PlanLaws> ways_;
   StageSplit stages_;
   StageSplit whole_model_;

@@ -225,7 +225,8 @@ void AddActivationOffload(const StageContext& context, int32_t stage_index, Stag
   if (bytes <= 0 || !pcie) return;
   const double rounds = static_cast<double>(context.plan.MicrobatchesPerStep());
   const double beside = context.profile == nullptr ? stage.lower_seconds : stage.compute_seconds;
-  stage.host_transfer_seconds += rounds * std::max(0.0, 2 * bytes / *pcie - beside);
+  stage.activation_transfer_seconds = rounds * std::max(0.0, 2 * bytes / *pcie - beside);
+  stage.host_transfer_seconds += stage.activation_transfer_seconds;
 }
 
 // What of the FSDP traffic of a stage shows beside its compute, and the sum of one microbatch.

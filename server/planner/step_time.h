@@ -36,7 +36,8 @@ struct StageTime {
   double optimizer_seconds = 0;
   double optimizer_lower_seconds = 0;
   double accumulation_seconds = 0;
-  double host_transfer_seconds = 0;  // PCIe time that nothing hides
+  double host_transfer_seconds = 0;        // PCIe time that nothing hides
+  double activation_transfer_seconds = 0;  // of it, for saved activations
 };
 
 struct StepTimes {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/planner/host_memory.h"
 #include "server/planner/optimizer_state.h"
 #include "server/planner/pipeline_schedule.h"
 
@@ -130,13 +131,22 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
 
 MemoryUse FullestStageMemory(const TrainingJob& job, const StepPlan& plan, const StepLoad& load,
                              const StageSplit& stages) {
-  MemoryUse fullest = StageMemory(job, plan, load, stages, 0);
+  const TrainingWorkload& workload = job.workload;
+  const bool offloads =
+      workload.optimizer_offload || workload.activation_offload || workload.remat_policy == RematPolicy::kCustom;
+  const bool host_limits = offloads && job.slice.host_memory_bytes.has_value();
+  const auto of_stage = [&](int32_t stage) {
+    MemoryUse use = StageMemory(job, plan, load, stages, stage);
+    if (host_limits) SetHostMemory(job, plan, load, stages, use);
+    return use;
+  };
+  MemoryUse fullest = of_stage(0);
   for (int32_t stage = 1; stage < stages.stage_count; ++stage) {
     // Of stages with the same layers the first holds the most microbatches.
     const bool last = stage == stages.stage_count - 1;
     if (stage > 1 && !last && stages.OfStage(stage) == stages.OfStage(stage - 1)) continue;
-    const MemoryUse use = StageMemory(job, plan, load, stages, stage);
-    if (use.headroom_bytes < fullest.headroom_bytes) fullest = use;
+    const MemoryUse use = of_stage(stage);
+    if (SlackBytes(use) < SlackBytes(fullest)) fullest = use;
   }
   return fullest;
 }

@@ -57,6 +57,63 @@ TEST_F(OneSliceTest, ProposalsAreSingleEstimates) {
                    answer.proposals.front().estimate.step_time.expected_seconds);
 }
 
+// 70B parameters with Adam's state in fp32 do not fit eight chips; without the state they do.
+TEST_F(OneSliceTest, WhatFitsNowhereMayRunFromTheHost) {
+  question_.candidates.clear();
+  hardware::Slice slice = TorusSlice({2, 2, 2});
+  slice.accelerator.hbm_bytes = 100'000'000'000;
+  slice.chips_per_host = 4;
+  slice.host_memory_bytes = 1'000'000'000'000;
+  Add(slice, 4);
+  question_.candidates[0].workload.precision.parameters = hardware::DataType::kBf16;
+  question_.candidates[0].workload.precision.gradients = hardware::DataType::kBf16;
+  EXPECT_THAT(Ask().proposals, IsEmpty());
+  AddOffloadVariants(question_);
+  const ShardingAnswer answer = Ask();
+  ASSERT_THAT(answer.proposals, testing::Not(IsEmpty()));
+  for (const Proposal& proposal : answer.proposals) {
+    EXPECT_TRUE(question_.candidates[proposal.candidate].workload.optimizer_offload);
+    EXPECT_EQ(proposal.estimate.outcome, Outcome::kFeasible);
+    EXPECT_GT(proposal.estimate.memory.host_bytes, 0);
+    EXPECT_LE(proposal.estimate.memory.host_bytes, proposal.estimate.memory.host_capacity_bytes);
+  }
+  // A variant stands for its slice.
+  ASSERT_THAT(answer.frontier, SizeIs(1));
+  EXPECT_EQ(answer.frontier[0].candidate, answer.proposals[0].candidate);
+  for (const NearMiss& miss : answer.near_misses) {
+    for (const Proposal& proposal : answer.proposals) {
+      EXPECT_FALSE(miss.plan.parallelism.ici == proposal.estimate.parallelism.ici);
+    }
+  }
+}
+
+TEST_F(OneSliceTest, AHostThatIsTooSmallIsNearlyEnough) {
+  question_.candidates[0].slice.chips_per_host = 4;
+  question_.candidates[0].slice.host_memory_bytes = 4 * 100'000'000;
+  question_.candidates[0].workload.optimizer_offload = true;
+  const ShardingAnswer answer = Ask();
+  EXPECT_THAT(answer.proposals, IsEmpty());
+  ASSERT_THAT(answer.near_misses, testing::Not(IsEmpty()));
+  EXPECT_TRUE(answer.near_misses[0].on_host);
+  EXPECT_GT(answer.near_misses[0].shortfall_amount, 0);
+  EXPECT_THAT(answer.near_misses[0].shortfall, HasSubstr("host's memory"));
+}
+
+// Where everything fits, nothing is moved: ties go to plans without.
+TEST_F(OneSliceTest, NothingIsOffloadedForNothing) {
+  question_.candidates[0].workload.remat_policy = RematPolicy::kFull;
+  question_.candidates[0].slice.chips_per_host = 4;
+  question_.candidates[0].slice.host_memory_bytes = 1'000'000'000'000;
+  const ShardingAnswer plain = Ask();
+  AddOffloadVariants(question_);
+  const ShardingAnswer answer = Ask();
+  ASSERT_THAT(answer.proposals, SizeIs(plain.proposals.size()));
+  for (size_t i = 0; i < plain.proposals.size(); ++i) {
+    EXPECT_EQ(answer.proposals[i].candidate, 0u);
+    EXPECT_EQ(answer.proposals[i].estimate.parallelism.ici, plain.proposals[i].estimate.parallelism.ici);
+  }
+}
+
 TEST_F(OneSliceTest, TheSameQuestionHasTheSameAnswer) {
   const ShardingAnswer first = Ask();
   const ShardingAnswer warm = Ask();

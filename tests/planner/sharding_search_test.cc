@@ -1,10 +1,13 @@
 #include "server/planner/sharding_search.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -229,6 +232,150 @@ TEST(ShardingSearchTest, FindsWhatBruteForceFinds) {
   // The instances are neither all hopeless nor all trivial.
   EXPECT_GT(with_proposals, kInstances / 2);
   EXPECT_GT(pruned_something, kInstances / 2);
+}
+
+// ---- Offload ----
+
+// Hosts that hold all, some or nothing of what may leave the chips, or whose memory is not known.
+void FillHosts(std::mt19937& random, Instance& instance) {
+  for (SearchCandidate& candidate : instance.question.candidates) {
+    candidate.slice.chips_per_host = 4;
+    const int64_t bytes = Pick<int64_t>(random, {0, 2'000'000'000, 20'000'000'000, 400'000'000'000, 400'000'000'000});
+    if (bytes > 0) candidate.slice.host_memory_bytes = bytes;
+    candidate.slice.accelerator.pcie_bytes_per_second = Pick<double>(random, {1.6e10, 6.4e10, 4e11});
+  }
+}
+
+// The best plan of each (slice, degrees) over what it may offload: variants share their slice's index.
+std::vector<Found> BruteForceWithOffload(const ShardingQuestion& question, MappingCache& mappings) {
+  std::vector<Found> all;
+  for (size_t place = 0; place < question.candidates.size(); ++place) {
+    if (question.candidates[place].variant_of) continue;
+    std::map<std::array<int32_t, 2 * kLogicalAxisCount>, Found> best;
+    for (size_t i = 0; i < question.candidates.size(); ++i) {
+      if (PlaceOf(question, i) != place) continue;
+      const TrainingJob job = JobOf(question, i);
+      PlanEvaluator evaluator(job, mappings);
+      ForEachPlan(job, [&](const Parallelism& plan) {
+        EvaluatedPlan evaluated;
+        if (!evaluator.Evaluate(plan, evaluated).ok() || !evaluated.fits) return;
+        std::array<int32_t, 2 * kLogicalAxisCount> degrees;
+        std::copy(plan.ici.degree.begin(), plan.ici.degree.end(), degrees.begin());
+        std::copy(plan.dcn.degree.begin(), plan.dcn.degree.end(), degrees.begin() + kLogicalAxisCount);
+        const double seconds = evaluated.times.expected_seconds;
+        Found& known = best[degrees];
+        known = std::min(known, Found{Worth(question, i, seconds), seconds});
+      });
+    }
+    for (const auto& [degrees, found] : best) all.push_back(found);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TEST(ShardingSearchTest, FindsWhatBruteForceFindsWithOffload) {
+  constexpr int kInstances = 300;
+  int offloading = 0;
+  int only_offloading = 0;
+  for (int seed = 0; seed < kInstances; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(5000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    FillHosts(random, instance);
+    ShardingQuestion& question = instance.question;
+    MappingCache mappings;
+    const ShardingAnswer plain = ProposeSharding(question, mappings, nullptr);
+    AddOffloadVariants(question);
+    const std::vector<Found> expected = BruteForceWithOffload(question, mappings);
+    const ShardingAnswer answer = ProposeSharding(question, mappings, nullptr);
+    ASSERT_THAT(answer.violations, IsEmpty());
+    ASSERT_EQ(answer.proposals.size(), std::min(expected.size(), question.proposal_count));
+    for (size_t i = 0; i < answer.proposals.size(); ++i) {
+      const Proposal& proposal = answer.proposals[i];
+      const double seconds = proposal.estimate.step_time.expected_seconds;
+      ASSERT_DOUBLE_EQ(Worth(question, proposal.candidate, seconds), expected[i].worth) << i;
+      ASSERT_DOUBLE_EQ(seconds, expected[i].seconds) << i;
+      EXPECT_EQ(proposal.estimate.outcome, Outcome::kFeasible) << i;
+    }
+    EXPECT_GE(answer.proposals.size(), plain.proposals.size());
+    const bool offloads = std::any_of(answer.proposals.begin(), answer.proposals.end(), [&](const Proposal& proposal) {
+      return question.candidates[proposal.candidate].variant_of.has_value();
+    });
+    offloading += offloads ? 1 : 0;
+    only_offloading += offloads && plain.proposals.empty() ? 1 : 0;
+  }
+  // Offload decides often enough to be tested, and not always.
+  EXPECT_GT(offloading, kInstances / 10);
+  EXPECT_LT(offloading, kInstances * 9 / 10);
+  EXPECT_GT(only_offloading, 0);
+}
+
+// With recompute and accumulation given, what leaves the chip can only cost time.
+TEST(ShardingSearchTest, OffloadNeverBeatsTheSamePlanWithout) {
+  for (int seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(6000 + static_cast<uint32_t>(seed));
+    Instance instance;
+    Fill(random, instance);
+    FillHosts(random, instance);
+    ShardingQuestion& question = instance.question;
+    for (SearchCandidate& candidate : question.candidates) {
+      candidate.workload.remat_policy = Pick<RematPolicy>(random, {RematPolicy::kNone, RematPolicy::kFull});
+      candidate.workload.gradient_accumulation = 1;
+    }
+    AddOffloadVariants(question);
+    MappingCache mappings;
+    for (size_t i = 0; i < question.candidates.size(); ++i) {
+      if (!question.candidates[i].variant_of) continue;
+      const TrainingJob with = JobOf(question, i);
+      const TrainingJob without = JobOf(question, PlaceOf(question, i));
+      PlanEvaluator offloading(with, mappings);
+      PlanEvaluator plain(without, mappings);
+      ForEachPlan(with, [&](const Parallelism& plan) {
+        EvaluatedPlan theirs, ours;
+        if (!offloading.Evaluate(plan, theirs).ok() || !plain.Evaluate(plan, ours).ok()) return;
+        ASSERT_GE(theirs.times.expected_seconds, ours.times.expected_seconds * (1 - 1e-12));
+        EXPECT_GE(theirs.memory.headroom_bytes, ours.memory.headroom_bytes);
+      });
+    }
+  }
+}
+
+TEST(ShardingSearchTest, VariantsAreWhatTheJobDoesNotOffloadYet) {
+  Instance instance;
+  std::mt19937 random(0);
+  Fill(random, instance);
+  const SearchCandidate first = instance.question.candidates.front();
+  struct Case {
+    const char* name;
+    std::function<void(SearchCandidate&)> change;
+    std::vector<std::pair<bool, bool>> offloads;  // optimizer, activations
+    size_t left_out;
+  };
+  const Case kCases[] = {
+      {"nothing", [](SearchCandidate&) {}, {{true, false}, {false, true}, {true, true}}, 0},
+      {"optimizer", [](SearchCandidate& c) { c.workload.optimizer_offload = true; }, {{true, true}}, 0},
+      {"activations", [](SearchCandidate& c) { c.workload.activation_offload = true; }, {{true, true}}, 0},
+      {"both", [](SearchCandidate& c) { c.workload.optimizer_offload = c.workload.activation_offload = true; }, {}, 0},
+      {"unknown_host", [](SearchCandidate& c) { c.slice.host_memory_bytes.reset(); }, {}, 1},
+      {"unknown_link", [](SearchCandidate& c) { c.slice.accelerator.pcie_bytes_per_second.reset(); }, {}, 1},
+  };
+  for (const Case& c : kCases) {
+    ShardingQuestion question;
+    question.candidates.push_back(first);
+    question.candidates[0].slice.host_memory_bytes = 400'000'000'000;
+    question.candidates[0].slice.chips_per_host = 4;
+    c.change(question.candidates[0]);
+    EXPECT_EQ(AddOffloadVariants(question).size(), c.left_out) << c.name;
+    std::vector<std::pair<bool, bool>> found;
+    for (size_t i = 1; i < question.candidates.size(); ++i) {
+      EXPECT_EQ(PlaceOf(question, i), 0u) << c.name;
+      const TrainingWorkload& workload = question.candidates[i].workload;
+      found.push_back({workload.optimizer_offload, workload.activation_offload});
+    }
+    EXPECT_EQ(found, c.offloads) << c.name;
+  }
 }
 
 std::string Described(const ShardingAnswer& answer) {

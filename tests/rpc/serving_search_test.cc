@@ -59,6 +59,7 @@ TEST(ServingSearchRequestTest, EveryViolationIsNamedByItsField) {
       {"target of nothing", "constraints { slo { tpot { p95_seconds: 0 } } }", "constraints.slo.tpot.p95_seconds"},
       {"end of a training", "constraints { job_deadline_seconds: 10 }", "constraints.job_deadline_seconds"},
       {"budget of a training", "constraints { budget_usd: 10 }", "constraints.budget_usd"},
+      {"offload of a training", "constraints { allow_offload: true }", "constraints.allow_offload"},
       {"failures of a training", "reliability { restart_seconds: 5 }", "reliability"},
       {"end of a training first", "objective: OBJECTIVE_MIN_TIME_TO_TRAIN", "objective"},
       {"objective of no meaning", "objective: 77", "objective"},

@@ -248,6 +248,63 @@ TEST(ProposeShardingTest, RendersWhatIsAskedForAndSaysWhatCannotBe) {
   EXPECT_EQ(warnings, 1);
 }
 
+// 8B parameters with fp32 state on four v5e: too much for the chips, not for their host.
+constexpr char kNeedsTheHost[] = R"pb(
+  model { preset: "llama-3-8b" }
+  training {
+    sequence_length: 4096
+    global_batch_tokens: 262144
+    precision { parameters: DATA_TYPE_BF16 gradients: DATA_TYPE_BF16 }
+  }
+  slices {
+    slices { accelerator: "tpu-v5e" topology: "1x1" }
+    slices { accelerator: "tpu-v5e" topology: "2x2" }
+  }
+  constraints { allow_offload: true }
+  pricing { usd_per_chip_hour: 1 }
+  render: RENDER_TARGET_JAX
+  render: RENDER_TARGET_MAXTEXT
+)pb";
+
+TEST(ProposeShardingTest, OffloadIsSaidAndRendered) {
+  auto without = FromText<v1::ProposeShardingRequest>(kNeedsTheHost);
+  without.clear_constraints();
+  without.clear_render();
+  v1::ProposeShardingResponse nothing;
+  ASSERT_TRUE(Call(kMethod, without, &nothing).ok());
+  EXPECT_THAT(nothing.proposals(), IsEmpty());
+  const v1::ProposeShardingResponse response = Proposed(kNeedsTheHost);
+  ASSERT_FALSE(response.proposals().empty());
+  EXPECT_EQ(response.search().candidate_slice_count(), 2);
+  const v1::TrainingEstimate& first = response.proposals(0).training();
+  EXPECT_EQ(first.outcome(), v1::OUTCOME_FEASIBLE);
+  EXPECT_TRUE(first.workload().optimizer_offload());
+  EXPECT_GT(first.memory().host_bytes(), 0);
+  int said = 0;
+  for (const v1::Assumption& assumption : first.assumptions()) {
+    said += assumption.field() == "workload.optimizer_offload" ? 1 : 0;
+  }
+  EXPECT_EQ(said, 1);
+  ASSERT_EQ(response.proposals(0).renderings_size(), 2);
+  EXPECT_THAT(response.proposals(0).renderings(0).text(), HasSubstr("pinned_host"));
+  EXPECT_THAT(response.proposals(0).renderings(1).text(), HasSubstr("optimizer_memory_host_offload: true"));
+  ASSERT_FALSE(response.frontier().empty());
+  EXPECT_TRUE(response.frontier(0).optimizer_offload());
+  EXPECT_EQ(response.frontier(0).slice().slice().topology(), first.slice().slice().topology());
+  // It is what EstimateTraining says of the same job.
+  v1::EstimateTrainingRequest single;
+  single.mutable_model()->set_preset("llama-3-8b");
+  *single.mutable_workload() = FromText<v1::ProposeShardingRequest>(kNeedsTheHost).training();
+  single.mutable_workload()->set_optimizer_offload(true);
+  single.mutable_workload()->set_activation_offload(first.workload().activation_offload());
+  single.mutable_slice()->set_accelerator("tpu-v5e");
+  single.mutable_slice()->set_topology(first.slice().slice().topology());
+  *single.mutable_parallelism() = first.parallelism();
+  v1::EstimateTrainingResponse again;
+  ASSERT_TRUE(Call("PlannerService/EstimateTraining", single, &again).ok());
+  EXPECT_DOUBLE_EQ(again.estimate().step_time().expected_seconds(), first.step_time().expected_seconds());
+}
+
 TEST(ProposeShardingTest, ACallerThatLeftIsNotAnswered) {
   CallContext call;
   call.caller_gone = [] { return true; };

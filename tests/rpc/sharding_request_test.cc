@@ -340,5 +340,61 @@ TEST(ShardingRequestTest, ConstraintsReachTheEngine) {
   EXPECT_EQ(converted.question.limits.time_limit, absl::Milliseconds(5));
 }
 
+constexpr char kTwoSlices[] = R"pb(
+  slices {
+    slices { accelerator: "tpu-v5p" topology: "4x4x4" }
+    slices { accelerator: "tpu-v6e" topology: "4x4" }
+  }
+)pb";
+
+// Without offload first, then the variants of each slice: further candidates of the engine, not of the request.
+TEST(ShardingRequestTest, OffloadAddsVariants) {
+  EXPECT_EQ(Converted(kTwoSlices).question.search.candidates.size(), 2u);
+  const Converted converted(absl::StrCat(kTwoSlices, "constraints { allow_offload: true }"));
+  ASSERT_TRUE(converted.violations.empty()) << converted.violations.errors()[0].description;
+  const planner::ShardingQuestion& search = converted.question.search;
+  EXPECT_EQ(converted.question.candidates.size(), 2u);
+  ASSERT_EQ(search.candidates.size(), 8u);
+  for (size_t i = 0; i < search.candidates.size(); ++i) {
+    const size_t place = planner::PlaceOf(search, i);
+    ASSERT_LT(place, 2u);
+    const planner::TrainingWorkload& workload = search.candidates[i].workload;
+    EXPECT_EQ(workload.optimizer_offload || workload.activation_offload, i >= 2) << i;
+    EXPECT_EQ(search.candidates[i].slice.accelerator_id,
+              converted.question.candidates[place].slice.slice.accelerator_id);
+  }
+  const Converted given(
+      absl::StrCat(kTwoSlices, "training { optimizer_offload: true } constraints { allow_offload: true }"));
+  EXPECT_EQ(given.question.search.candidates.size(), 4u);
+}
+
+TEST(ShardingRequestTest, AHostOfUnknownMemoryIsSaid) {
+  const Converted converted(R"pb(
+    slices {
+      slices {
+        custom {
+          name: "what-if"
+          bf16_flops_per_second: 1e15
+          hbm_bytes: 200000000000
+          hbm_bytes_per_second: 4e12
+          ici_torus_dims: 2
+          ici_link_bytes_per_second: 1e11
+        }
+        topology: "8x8"
+      }
+    }
+    constraints { allow_offload: true }
+  )pb");
+  ASSERT_TRUE(converted.violations.empty()) << converted.violations.errors()[0].description;
+  EXPECT_EQ(converted.question.search.candidates.size(), 1u);
+  google::protobuf::RepeatedPtrField<v1::Assumption> assumptions;
+  converted.question.assumptions.ToProto(&assumptions);
+  int said = 0;
+  for (const v1::Assumption& assumption : assumptions) {
+    said += assumption.field() == "constraints.allow_offload" ? 1 : 0;
+  }
+  EXPECT_EQ(said, 1);
+}
+
 }  // namespace
 }  // namespace sliceplan::rpc

@@ -25,6 +25,7 @@ void RefuseTrainingFields(const v1::ProposeShardingRequest& request, const Field
          "; serving has latency targets, constraints.slo");
   refuse(request.constraints().has_budget_usd(), FieldPath(constraints_path, "budget_usd"),
          "; OBJECTIVE_MIN_COST finds the cheapest way to serve");
+  refuse(request.constraints().allow_offload(), FieldPath(constraints_path, "allow_offload"), "");
   refuse(request.has_reliability(), FieldPath(path, "reliability"), "");
   refuse(request.objective() == v1::OBJECTIVE_MIN_TIME_TO_TRAIN, FieldPath(path, "objective"), "");
 }

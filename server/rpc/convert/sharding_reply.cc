@@ -22,19 +22,43 @@
 namespace sliceplan::rpc {
 namespace {
 
+// A candidate of the engine may be a variant of one of the request.
+const Candidate& CandidateOf(const SearchQuestion& question, size_t candidate) {
+  return question.candidates[planner::PlaceOf(question.search, candidate)];
+}
+
+const CandidateTerms& TermsOf(const SearchQuestion& question, size_t candidate) {
+  return *question.terms[planner::PlaceOf(question.search, candidate)];
+}
+
+// What a variant keeps in host memory beside what the request asked for.
+void AddOffloadAssumption(const SearchQuestion& question, size_t candidate, Assumptions& assumptions) {
+  const size_t place = planner::PlaceOf(question.search, candidate);
+  if (place == candidate) return;
+  const planner::TrainingWorkload& asked = question.search.candidates[place].workload;
+  const planner::TrainingWorkload& used = question.search.candidates[candidate].workload;
+  if (used.optimizer_offload && !asked.optimizer_offload) {
+    assumptions.Add("workload.optimizer_offload", "true", "The search keeps the optimizer state in host memory.");
+  }
+  if (used.activation_offload && !asked.activation_offload) {
+    assumptions.Add("workload.activation_offload", "true", "The search keeps saved activations in host memory.");
+  }
+}
+
 // The job that a proposal is the estimate of, as EstimateTraining would have it.
 void SetJob(const SearchQuestion& question, size_t candidate, TrainingQuestion& job_question) {
   job_question.model = question.model;
-  job_question.slice = question.candidates[candidate].slice;
-  job_question.profile = question.terms[candidate]->profile;
+  job_question.slice = CandidateOf(question, candidate).slice;
+  job_question.profile = TermsOf(question, candidate).profile;
   for (const std::string& note : job_question.slice->notes) job_question.assumptions.Add(note);
-  job_question.assumptions.AddNew(question.terms[candidate]->assumptions);
+  job_question.assumptions.AddNew(TermsOf(question, candidate).assumptions);
+  AddOffloadAssumption(question, candidate, job_question.assumptions);
   job_question.job = planner::JobOf(question.search, candidate);
 }
 
 void AddRenderings(const SearchQuestion& question, const planner::Proposal& proposal, int rank, v1::Proposal* proto,
                    Unwritten& unwritten) {
-  const Candidate& candidate = question.candidates[proposal.candidate];
+  const Candidate& candidate = CandidateOf(question, proposal.candidate);
   const planner::SearchCandidate& chosen = question.search.candidates[proposal.candidate];
   std::vector<planner::RenderTarget> targets = question.limits.render;
   if (targets.empty() && rank == 1) targets = planner::DefaultTargets(chosen.slice);
@@ -45,7 +69,7 @@ void AddRenderings(const SearchQuestion& question, const planner::Proposal& prop
   input.slice = &chosen.slice;
   input.workload = &chosen.workload;
   input.estimate = &proposal.estimate;
-  input.names = NamesOf(candidate, *question.terms[proposal.candidate]);
+  input.names = NamesOf(candidate, TermsOf(question, proposal.candidate));
   for (const planner::RenderTarget target : targets) {
     absl::StatusOr<planner::Rendering> rendering = planner::Render(target, input);
     if (!rendering.ok()) {
@@ -64,8 +88,8 @@ void AddRenderings(const SearchQuestion& question, const planner::Proposal& prop
 
 void AddProposal(const SearchQuestion& question, const planner::Proposal& proposal, int rank,
                  v1::ProposeShardingResponse* response, Unwritten& unwritten) {
-  const Candidate& candidate = question.candidates[proposal.candidate];
-  const CandidateTerms& terms = *question.terms[proposal.candidate];
+  const Candidate& candidate = CandidateOf(question, proposal.candidate);
+  const CandidateTerms& terms = TermsOf(question, proposal.candidate);
   v1::Proposal* const proto = response->add_proposals();
   TrainingQuestion job;
   SetJob(question, proposal.candidate, job);
@@ -87,7 +111,7 @@ void AddProposal(const SearchQuestion& question, const planner::Proposal& propos
 }
 
 void SetSummary(const SearchQuestion& question, const planner::PlanSummary& summary, v1::PlanSummary* proto) {
-  ToProto(question.candidates[summary.candidate].slice, proto->mutable_slice());
+  ToProto(CandidateOf(question, summary.candidate).slice, proto->mutable_slice());
   ToProto(summary.parallelism, proto->mutable_parallelism());
   proto->mutable_parallelism()->set_allow_idle_chips(question.search.constraints.allow_idle_chips);
   proto->mutable_parallelism()->set_allow_padding(question.search.constraints.allow_padding);
@@ -99,6 +123,9 @@ void SetSummary(const SearchQuestion& question, const planner::PlanSummary& summ
   if (summary.total_usd.has_value()) proto->set_total_usd(*summary.total_usd);
   if (summary.end_seconds.has_value()) proto->set_time_to_train_seconds(*summary.end_seconds);
   proto->set_chip_count(static_cast<int32_t>(summary.chip_count));
+  const planner::TrainingWorkload& workload = question.search.candidates[summary.candidate].workload;
+  proto->set_optimizer_offload(workload.optimizer_offload);
+  proto->set_activation_offload(workload.activation_offload);
 }
 
 void SetNearMiss(const SearchQuestion& question, const planner::NearMiss& miss, v1::NearMiss* proto) {
@@ -112,9 +139,15 @@ void SetNearMiss(const SearchQuestion& question, const planner::NearMiss& miss, 
     lacks->set_needed(available + miss.shortfall_amount);
   };
   const planner::SearchConstraints& constraints = question.search.constraints;
-  const hardware::AcceleratorSpec& chip = question.search.candidates[miss.plan.candidate].slice.accelerator;
+  const hardware::Slice& slice = question.search.candidates[miss.plan.candidate].slice;
+  const hardware::AcceleratorSpec& chip = slice.accelerator;
   switch (miss.plan.outcome) {
     case planner::Outcome::kOutOfMemory:
+      if (miss.on_host) {
+        set("host_memory_bytes",
+            static_cast<double>(slice.host_memory_bytes.value_or(0) / std::max(1, slice.chips_per_host)));
+        break;
+      }
       set("hbm_bytes", static_cast<double>(chip.AllocatableBytes().value_or(0)) * (1 - constraints.hbm_headroom_ratio));
       break;
     case planner::Outcome::kMissesDeadline:

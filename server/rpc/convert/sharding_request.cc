@@ -1,10 +1,12 @@
 #include "server/rpc/convert/sharding_request.h"
 
 #include <array>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "server/planner/workload_check.h"
 #include "server/rpc/convert/enums.h"
@@ -63,6 +65,18 @@ void CheckJob(const v1::ProposeShardingRequest& request, const FieldPath& path,
                      "TOTAL_TOKENS_REQUIRED", hardware::Violation::Kind::kInvalid});
   }
   AddEngineViolations(request, path, std::move(found), violations);
+}
+
+void AddOffload(SearchQuestion& question) {
+  std::set<std::string> names;
+  for (const size_t left_out : planner::AddOffloadVariants(question.search)) {
+    const hardware::Slice& slice = question.search.candidates[left_out].slice;
+    names.insert(slice.accelerator_id.empty() ? slice.accelerator.name : slice.accelerator_id);
+  }
+  if (names.empty()) return;
+  question.assumptions.Add("constraints.allow_offload", "",
+                           absl::StrCat("Host memory or the link to it is not known for some slices of ",
+                                        absl::StrJoin(names, ", "), ": no offload is searched there."));
 }
 
 }  // namespace
@@ -153,6 +167,7 @@ void ToSearchQuestion(const v1::ProposeShardingRequest& request, const catalog::
     if (candidate.pool != nullptr) ours.available_after_seconds = candidate.pool->available_after_seconds();
     question.terms.push_back(terms);
   }
+  if (request.constraints().allow_offload()) AddOffload(question);
   for (const std::optional<Setting>& setting : settings) {
     if (setting.has_value()) CheckJob(request, path, setting->workload, question, violations);
   }

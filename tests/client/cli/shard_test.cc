@@ -77,17 +77,29 @@ TEST(ShardFlagsTest, MakeTheRequest) {
                       model { preset: "m" }
                       capacity { pools { accelerator: "v5e" topology: "4x4" free_slice_count: 3 } })pb",
                     R"({"pools": [{"accelerator": "v5e", "topology": "4x4", "freeSliceCount": 3}]})"},
-               Case{{"--model",      "m",
-                     "--objective",  "cost",
-                     "--deadline",   "14d",
-                     "--budget",     "2M",
-                     "--max-chips",  "4Ki",
-                     "--headroom",   "10%",
-                     "--fix",        "tensor=8,dcn.data=2",
-                     "--forbid",     "pipeline,context",
-                     "--allow-idle", "--allow-padding",
-                     "--top",        "3",
-                     "--time-limit", "1500ms"},
+               Case{{"--model",
+                     "m",
+                     "--objective",
+                     "cost",
+                     "--deadline",
+                     "14d",
+                     "--budget",
+                     "2M",
+                     "--max-chips",
+                     "4Ki",
+                     "--headroom",
+                     "10%",
+                     "--fix",
+                     "tensor=8,dcn.data=2",
+                     "--forbid",
+                     "pipeline,context",
+                     "--allow-idle",
+                     "--allow-padding",
+                     "--allow-offload",
+                     "--top",
+                     "3",
+                     "--time-limit",
+                     "1500ms"},
                     R"pb(
                       model { preset: "m" }
                       objective: OBJECTIVE_MIN_COST
@@ -102,6 +114,7 @@ TEST(ShardFlagsTest, MakeTheRequest) {
                         forbidden_axes: PARALLELISM_AXIS_CONTEXT
                         allow_idle_chips: true
                         allow_padding: true
+                        allow_offload: true
                       }
                       top_k: 3
                       search_time_limit { seconds: 1 nanos: 500000000 })pb"},
@@ -479,6 +492,22 @@ TEST(ShardReportTest, EmitsTheCommandThatServes) {
   Table(question, kServingReply, {"--model", "m", "--serve", "--emit", "vllm"});
   EXPECT_EQ(question.Missing().code(), 0);
   EXPECT_EQ(question.Verbatim(), "vllm serve m\n");
+}
+
+TEST(ShardReportTest, ShowsWhatPlansKeepOnTheHost) {
+  ShardQuestion question;
+  const std::string table = Table(question,
+                                  R"pb(
+                                    proposals { training { workload { optimizer_offload: true } } }
+                                    proposals { training { workload {} } }
+                                    near_misses { plan { optimizer_offload: true activation_offload: true } }
+                                  )pb",
+                                  {"--model", "m", "--allow-offload"});
+  EXPECT_THAT(table, HasSubstr("on host"));
+  EXPECT_THAT(table, HasSubstr("optimizer"));
+  EXPECT_THAT(table, HasSubstr("on host: optimizer, activations"));
+  ShardQuestion plain;
+  EXPECT_THAT(Table(plain, kReply, {"--model", "m"}), Not(HasSubstr("on host")));
 }
 
 TEST(ShardReportTest, SaysThatNothingFits) {
