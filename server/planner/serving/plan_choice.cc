@@ -100,6 +100,7 @@ struct SpaceLimits {
   int64_t expert = 1;
   int64_t pipeline = 16;
   int64_t context = 16;
+  int64_t fsdp = 1;  // weights split along their inputs too: on a torus alone, as engines on GPUs have it not
   int64_t data = 16;
 };
 
@@ -135,16 +136,21 @@ std::vector<Parallelism> PlansWithin(const ServingJob& job, const ServingPool& p
           if (pipeline * (across == LogicalAxis::kPipeline ? slices : 1) > divisors.layer_count) break;
           for (const int32_t context : DivisorsOfCount(chips / tensor / expert / pipeline)) {
             if (context > limits.context || (context > 1 && tensor < cache_heads)) break;
-            if (chips / tensor / expert / pipeline / context > limits.data) continue;
-            Parallelism plan;
-            plan.sequence_parallel = false;
-            plan.ici[LogicalAxis::kTensor] = tensor;
-            plan.ici[LogicalAxis::kExpert] = expert;
-            plan.ici[LogicalAxis::kPipeline] = pipeline;
-            plan.ici[LogicalAxis::kContext] = context;
-            plan.ici[LogicalAxis::kData] = static_cast<int32_t>(chips / tensor / expert / pipeline / context);
-            plan.dcn[across] = static_cast<int32_t>(slices);
-            if (IsLegalServingPlan(job, pool, plan)) plans.push_back(std::move(plan));
+            for (const int32_t fsdp : DivisorsOfCount(chips / tensor / expert / pipeline / context)) {
+              if (fsdp > limits.fsdp || (fsdp > 1 && (context > 1 || tensor < cache_heads))) break;
+              const int64_t data = chips / tensor / expert / pipeline / context / fsdp;
+              if (data > limits.data) continue;
+              Parallelism plan;
+              plan.sequence_parallel = false;
+              plan.ici[LogicalAxis::kTensor] = tensor;
+              plan.ici[LogicalAxis::kExpert] = expert;
+              plan.ici[LogicalAxis::kPipeline] = pipeline;
+              plan.ici[LogicalAxis::kContext] = context;
+              plan.ici[LogicalAxis::kFsdp] = fsdp;
+              plan.ici[LogicalAxis::kData] = static_cast<int32_t>(data);
+              plan.dcn[across] = static_cast<int32_t>(slices);
+              if (IsLegalServingPlan(job, pool, plan)) plans.push_back(std::move(plan));
+            }
           }
         }
       }
@@ -158,6 +164,7 @@ std::vector<Parallelism> PlansWithin(const ServingJob& job, const ServingPool& p
 std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool& pool) {
   const ModelDivisors divisors = DivisorsOf(*job.model.operations);
   SpaceLimits limits = LimitsOf(*job.model.operations, divisors);
+  if (pool.slice.accelerator.fabric == hardware::FabricKind::kTorus) limits.fsdp = 16;
   std::vector<Parallelism> plans = PlansWithin(job, pool, divisors, limits);
   if (!plans.empty()) return plans;
   // A slice larger than that is filled all the same.

@@ -21,10 +21,11 @@ struct PlanChoice {
   bool cancelled = false;
 };
 
-// All legal splits of the slice over tensor, expert, data and pipeline, and over context where tensor has reached the
-// KV heads; several slices over data or pipeline. Those that fit come first; of those, by the load: the most output per
-// chip that meets the targets (largest batch), the fastest batch (given batch or users), the shortest requests at the
-// rate in the mean field (rate). Equal ones: fewer axes, then more tensor.
+// All legal splits of the slice over tensor, expert, data and pipeline, and over context or (on a torus) fsdp where
+// tensor has reached the KV heads, none larger than an engine gains from; several slices over data or pipeline. Those
+// that fit come first; of those, by the load: the most output per chip that meets the targets (largest batch), the
+// fastest batch (given batch or users), the shortest requests at the rate in the mean field (rate). Equal ones: fewer
+// axes, then more tensor.
 PlanChoice ChoosePlan(const ServingJob& job, const ServingPool& pool, MappingCache& mappings,
                       const std::function<bool()>& cancelled);
 
