@@ -42,7 +42,7 @@ class Estimator {
     FillPasses();
     FillMoney();
     FillFrontier();
-    JudgeTargets(job_, main().max_batch_size, Floor(), answer_.estimate);
+    JudgeTargets(job_, main().max_batch_size, Floor(), queueing_share_, answer_.estimate);
     if (job_.workload.load == ServingLoadKind::kRate && pools_.size() == 1) {
       const std::optional<int64_t> count = ReplicasFor(job_, main(), Floor(), cancelled_, answer_.cancelled);
       if (count) SuggestReplicas(job_, *count, estimate());
@@ -264,6 +264,7 @@ class Estimator {
     estimate().inter_token_latency = all.inter_token;
     estimate().end_to_end = all.end_to_end;
     estimate().normalized_time_per_output_token = all.normalized;
+    queueing_share_ = all.queueing_share;
     if (all.preemptions > 0) {
       estimate().warnings.push_back(absl::StrCat("The cache runs full: ", CountWords(all.preemptions),
                                                  " times in the replay a sequence was thrown out and computed again."));
@@ -377,6 +378,7 @@ class Estimator {
   size_t main_ = 0;
   bool has_main_ = false;
   std::optional<size_t> prefill_;
+  double queueing_share_ = 0;
 };
 
 }  // namespace

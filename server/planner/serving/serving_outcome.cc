@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/planner/serving/load_result.h"
 #include "server/planner/serving/replica_plan.h"
@@ -17,6 +18,8 @@ using hardware::DataType;
 
 // A relaxed target is met with room for the digits that it is written in.
 constexpr double kRelaxed = 1.001;
+// Shares of queueing below this are not what a target is missed by.
+constexpr double kLeastQueueing = 0.05;
 
 // One limit and what it is compared with.
 struct Check {
@@ -150,7 +153,8 @@ void SetUnstable(const ServingJob& job, double saturation, ServingEstimate& esti
   estimate.shortfall = std::move(shortfall);
 }
 
-void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoint& floor, ServingEstimate& estimate) {
+void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoint& floor, double queueing_share,
+                  ServingEstimate& estimate) {
   if (estimate.outcome != ServingOutcome::kFeasible || !estimate.ttft) return;
   std::vector<Check> checks;
   AddChecks(kTtft, *estimate.ttft, job.slo.ttft, floor.ttft_seconds, checks);
@@ -173,6 +177,9 @@ void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoin
   shortfall.sentence = absl::StrCat(
       "The ", worst->words, " of ", SecondsWords(worst->seconds), " is ", NumberWords(worst->seconds / worst->limit),
       " times the target of ", SecondsWords(worst->limit),
+      absl::StartsWith(worst->name, "slo.ttft") && queueing_share > kLeastQueueing
+          ? absl::StrCat(", because ", PercentWords(queueing_share), " of TTFT is queueing")
+          : "",
       reachable ? absl::StrCat("; a request alone takes ", SecondsWords(worst->floor), ".")
                 : absl::StrCat("; these chips cannot do better than ", SecondsWords(worst->floor),
                                " whatever the load: relax the target to that, or use faster or more chips."));

@@ -17,8 +17,10 @@ void SetOutOfMemory(const ServingJob& job, const ReplicaPlan& plan, int64_t batc
 // Requests arrive faster than `saturation` per second.
 void SetUnstable(const ServingJob& job, double saturation, ServingEstimate& estimate);
 
-// Compares the latencies of the estimate with the targets; `floor`: a request alone. Leaves earlier outcomes.
-void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoint& floor, ServingEstimate& estimate);
+// Compares the latencies of the estimate with the targets; `floor`: a request alone;
+// `queueing_share`: of the mean TTFT. Leaves earlier outcomes.
+void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoint& floor, double queueing_share,
+                  ServingEstimate& estimate);
 
 bool MeetsTargets(const SystemResult& result, const ServingSlo& slo);
 

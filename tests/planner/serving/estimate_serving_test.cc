@@ -199,6 +199,21 @@ TEST(EstimateServingTest, BeyondSaturationTheReplyNamesTheRate) {
             half.shortfall ? 0 : 0.999 * Estimate(BookJob(served, 2048, 1)).tpot->mean_seconds);
 }
 
+// Near saturation the first token waits; the reply says for what.
+TEST(EstimateServingTest, AMissedFirstTokenSaysHowMuchIsQueueing) {
+  const ServedFixture served = Served();
+  ServingJob job = BookJob(served, 2048, 1);
+  job.workload.output = TokenLengths::Constant(128);
+  job.workload.load = ServingLoadKind::kRate;
+  job.workload.requests_per_second = 1;
+  job.workload.requests_per_second = 0.97 * Estimate(job).throughput.saturation_requests_per_second;
+  job.slo.ttft.p95_seconds = 1.01 * Estimate(job).prefill.time.expected_seconds;
+  const ServingEstimate estimate = Estimate(job);
+  ASSERT_EQ(estimate.outcome, ServingOutcome::kMissesSlo);
+  EXPECT_NE(estimate.shortfall->sentence.find("of TTFT is queueing"), std::string::npos)
+      << estimate.shortfall->sentence;
+}
+
 TEST(EstimateServingTest, ReplicasMeetRateAndTargets) {
   const ServedFixture served = Served();
   ServingJob job = BookJob(served, 2048, 1);
