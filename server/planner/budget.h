@@ -15,6 +15,8 @@ namespace sliceplan::planner {
 inline constexpr double kSecondsPerHour = 3600;
 inline constexpr double kSecondsPerDay = 24 * kSecondsPerHour;
 inline constexpr double kSecondsPerYear = 365 * kSecondsPerDay;
+inline constexpr double kTokensPerMillion = 1e6;  // of prices
+inline constexpr double kJoulesPerKilowattHour = 3.6e6;
 
 // FLOPs for each active parameter and token: a multiply and an add forward, twice that backward.
 inline constexpr double kForwardFlopsPerParameter = 2;

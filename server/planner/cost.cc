@@ -5,13 +5,6 @@
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
-namespace {
-
-constexpr double kTokensPerMillion = 1e6;
-constexpr double kJoulesPerKilowattHour = 3.6e6;
-
-}  // namespace
-
 double ChipHours(int64_t chip_count, double seconds) {
   return static_cast<double>(chip_count) * seconds / kSecondsPerHour;
 }
@@ -28,9 +21,13 @@ Cost CostOf(double usd_per_chip_hour, int64_t paid_chip_count, double step_secon
   return cost;
 }
 
+std::optional<double> WattsOf(const hardware::AcceleratorSpec& accelerator) {
+  return accelerator.mean_watts ? accelerator.mean_watts : accelerator.tdp_watts;
+}
+
 std::optional<Energy> EnergyOf(const hardware::AcceleratorSpec& accelerator, int64_t chip_count, double step_seconds,
                                std::optional<double> total_seconds, std::vector<std::string>& assumptions) {
-  const std::optional<double>& watts = accelerator.mean_watts ? accelerator.mean_watts : accelerator.tdp_watts;
+  const std::optional<double> watts = WattsOf(accelerator);
   if (!watts) return std::nullopt;
   assumptions.push_back(
       absl::StrCat("Energy is that of the chips alone at ", NumberWords(*watts),

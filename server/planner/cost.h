@@ -20,6 +20,9 @@ double ChipHours(int64_t chip_count, double seconds);
 Cost CostOf(double usd_per_chip_hour, int64_t paid_chip_count, double step_seconds, double tokens_per_step,
             std::optional<double> goodput_ratio, std::optional<double> total_seconds);
 
+// Of one chip: its mean under load or, where only that is public, its thermal design power.
+std::optional<double> WattsOf(const hardware::AcceleratorSpec& accelerator);
+
 // Energy of the chips alone, without hosts, network and cooling, at their mean power under load or, where only that is
 // public, at their thermal design power; `assumptions` says which. Unset when neither is public.
 std::optional<Energy> EnergyOf(const hardware::AcceleratorSpec& accelerator, int64_t chip_count, double step_seconds,

@@ -238,17 +238,8 @@ void SetOutcome(const TrainingJob& job, const EvaluatedPlan& evaluated, Training
 }
 
 roofline::Tier TierOf(const PlanLaws& laws, LogicalAxis axis, const WeightSharding& sharding) {
-  switch (axis) {
-    case LogicalAxis::kFsdp: return laws.weights_gather.slowest_tier;
-    case LogicalAxis::kTensor: return laws.tensor_gather.slowest_tier;
-    case LogicalAxis::kContext: return laws.context_gather.slowest_tier;
-    case LogicalAxis::kExpert: return laws.expert_exchange.slowest_tier;
-    case LogicalAxis::kPipeline: return laws.pipeline_permute.slowest_tier;
-    case LogicalAxis::kData:
-      return sharding.shards_weights[static_cast<size_t>(axis)] ? laws.weights_gather.slowest_tier
-                                                                : laws.dense_gradient_reduce.slowest_tier;
-  }
-  return roofline::Tier::kNone;
+  const bool data_shards = axis == LogicalAxis::kData && sharding.shards_weights[static_cast<size_t>(axis)];
+  return data_shards ? laws.weights_gather.slowest_tier : SlowestTierOf(laws, axis);
 }
 
 void SetMapping(const EvaluatedPlan& evaluated, TrainingEstimate& estimate) {

@@ -82,6 +82,18 @@ PlanGroupAxes GroupAxesOf(const Parallelism& parallelism) {
   return axes;
 }
 
+roofline::Tier SlowestTierOf(const PlanLaws& laws, LogicalAxis axis) {
+  switch (axis) {
+    case LogicalAxis::kFsdp: return laws.weights_gather.slowest_tier;
+    case LogicalAxis::kTensor: return laws.tensor_gather.slowest_tier;
+    case LogicalAxis::kContext: return laws.context_gather.slowest_tier;
+    case LogicalAxis::kExpert: return laws.expert_exchange.slowest_tier;
+    case LogicalAxis::kPipeline: return laws.pipeline_permute.slowest_tier;
+    case LogicalAxis::kData: return laws.dense_gradient_reduce.slowest_tier;
+  }
+  return roofline::Tier::kNone;
+}
+
 absl::StatusOr<PlanLaws> LawsOf(const hardware::Slice& slice, const Groups& groups, const Parallelism& parallelism,
                                 bool in_network_reduction) {
   const PlanGroupAxes axes = GroupAxesOf(parallelism);

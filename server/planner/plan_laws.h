@@ -86,6 +86,9 @@ inline constexpr std::array<PlanLawSlot, 12> kPlanLawSlots = {{
     {PlanGroup::kExpertGradients, roofline::CollectiveKind::kAllReduce, &PlanLaws::expert_gradient_reduce},
 }};
 
+// The slowest network of an axis's own collective; of `data` that of gradients.
+roofline::Tier SlowestTierOf(const PlanLaws& laws, LogicalAxis axis);
+
 // `groups`: one per logical axis, degree 1 axes empty. FAILED_PRECONDITION names a network figure that is missing.
 absl::StatusOr<PlanLaws> LawsOf(const hardware::Slice& slice,
                                 const std::array<hardware::Group, kLogicalAxisCount>& groups,

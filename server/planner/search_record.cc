@@ -15,7 +15,6 @@ namespace sliceplan::planner {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTokensPerMillion = 1e6;
 constexpr double kLimitPrecision = 1e-9;
 
 bool SameDegrees(const Parallelism& a, const Parallelism& b) { return a.ici == b.ici && a.dcn == b.dcn; }

@@ -76,29 +76,10 @@ Shape ShapeOf(const TrainingJob& job, const StepPlan& plan) {
   return shape;
 }
 
-// Share of a split weight that one chip of the tensor group holds. Whole heads: 8 KV heads over 16 chips are one each.
-double SplitShare(const WeightMatmul& matmul, double tensor) {
-  if (matmul.split == TensorSplit::kNone || tensor <= 1) return 1;
-  const double units = matmul.split_unit_count > 0            ? matmul.split_unit_count
-                       : matmul.split == TensorSplit::kColumn ? static_cast<double>(matmul.n)
-                                                              : static_cast<double>(matmul.k);
-  return std::ceil(units / tensor) / units;
-}
-
-OpGroup GroupOf(const WeightMatmul& matmul) {
-  const bool row = matmul.split == TensorSplit::kRow;
-  if (matmul.component == Component::kAttentionProjections) {
-    return row ? OpGroup::kOutputProjection : OpGroup::kInputProjections;
-  }
-  if (matmul.component == Component::kRouter) return OpGroup::kRouter;
-  if (matmul.expert_count > 0) return row ? OpGroup::kExpertDown : OpGroup::kExpertUp;
-  return row ? OpGroup::kDown : OpGroup::kUp;
-}
-
 // Adds one matmul to its group and returns the bytes of its output on this chip.
 double AddMatmul(const WeightMatmul& matmul, const LayerOperations& layer, const Shape& shape, const RematPlan& remat,
                  LayerLoad& load) {
-  const double share = SplitShare(matmul, shape.tensor);
+  const double share = TensorShare(matmul, shape.tensor);
   const bool column = matmul.split == TensorSplit::kColumn;
   const bool row = matmul.split == TensorSplit::kRow;
   const double k = static_cast<double>(matmul.k) * (row ? share : 1);
@@ -116,7 +97,7 @@ double AddMatmul(const WeightMatmul& matmul, const LayerOperations& layer, const
   const double kernel_flops = shape.calibrated ? 2 * rows * PadTo(k, tile) * PadTo(n, tile) : flops;
   const double operand_bytes = shape.wide_bytes * (rows * (k + n) + weights);
 
-  GroupLoad& group = load.groups[static_cast<size_t>(GroupOf(matmul))];
+  GroupLoad& group = load.groups[static_cast<size_t>(OpGroupOf(matmul))];
   group.component = matmul.component;
   const bool low = shape.low_precision && matmul.low_precision_allowed;
   (low || !shape.low_precision ? group.matmul_flops : group.wide_matmul_flops) += flops;
@@ -288,6 +269,24 @@ void CountEdge(const TrainingJob& job, const Shape& shape, EdgeLoad& edge) {
 }
 
 }  // namespace
+
+double TensorShare(const WeightMatmul& matmul, double tensor) {
+  if (matmul.split == TensorSplit::kNone || tensor <= 1) return 1;
+  const double units = matmul.split_unit_count > 0            ? matmul.split_unit_count
+                       : matmul.split == TensorSplit::kColumn ? static_cast<double>(matmul.n)
+                                                              : static_cast<double>(matmul.k);
+  return std::ceil(units / tensor) / units;
+}
+
+OpGroup OpGroupOf(const WeightMatmul& matmul) {
+  const bool row = matmul.split == TensorSplit::kRow;
+  if (matmul.component == Component::kAttentionProjections) {
+    return row ? OpGroup::kOutputProjection : OpGroup::kInputProjections;
+  }
+  if (matmul.component == Component::kRouter) return OpGroup::kRouter;
+  if (matmul.expert_count > 0) return row ? OpGroup::kExpertDown : OpGroup::kExpertUp;
+  return row ? OpGroup::kDown : OpGroup::kUp;
+}
 
 void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load) {
   const Shape shape = ShapeOf(job, plan);

@@ -32,6 +32,11 @@ struct StepPlan {
 enum class OpGroup { kInputProjections, kScores, kOutputProjection, kRouter, kUp, kDown, kExpertUp, kExpertDown };
 inline constexpr int kOpGroupCount = 8;
 
+OpGroup OpGroupOf(const transformer::WeightMatmul& matmul);
+
+// Share of a split weight that one chip of the tensor group holds. Whole heads: 8 KV heads over 16 chips are one each.
+double TensorShare(const transformer::WeightMatmul& matmul, double tensor);
+
 // One group in one microbatch on one chip, forward, all sharding applied.
 struct GroupLoad {
   double matmul_flops = 0;         // at the compute type's rate

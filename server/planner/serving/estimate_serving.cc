@@ -1,4 +1,5 @@
 #include "server/planner/serving/estimate_serving.h"
+#include "server/planner/budget.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/planner/cost.h"
 #include "server/planner/serving/batch_point.h"
 #include "server/planner/serving/frontier.h"
 #include "server/planner/serving/load_result.h"
@@ -68,7 +70,7 @@ class Estimator {
         std::vector<std::string> notes;
         CheckServingPlan(job_, pool, *pool.parallelism, prefix, answer_.violations, notes, &filled.paddings);
         if (!answer_.violations.empty()) continue;
-        auto made = ReplicaPlan::Make(job_, pool, *pool.parallelism, NominalBatch(job_), mappings_);
+        auto made = ReplicaPlan::Make(job_, pool, *pool.parallelism, NominalBatch(job_.workload), mappings_);
         if (!made.ok()) {
           answer_.violations.push_back(ViolationOf(made.status(), prefix));
           continue;
@@ -115,7 +117,6 @@ class Estimator {
   void FillShape() {
     const ReplicaPlan& plan = *main().plan;
     FillLoadUsed(job_, plan, estimate());
-    FillLimits(job_, plan, estimate());
     estimate().max_batch_size = static_cast<int32_t>(main().max_batch_size);
     estimate().max_context_tokens = plan.memory().MaxContext();
     const int32_t limit = job_.model.architecture->max_position_count;
@@ -283,6 +284,7 @@ class Estimator {
   void FillPasses() { FillPassesAt(estimate().batch_size); }
   void FillPassesAt(int64_t batch_size) {
     const ReplicaPlan& decode = *main().plan;
+    FillLimits(job_, decode, batch_size, estimate());
     estimate().decode = decode.timer().Decode(batch_size, DecodeContext(job_.workload), decode.tokens_per_sequence());
     const ReplicaPlan& reader = prefill_ ? *prefill()->plan : decode;
     const double prompt = job_.workload.prompt.Mean();
@@ -325,13 +327,10 @@ class Estimator {
     }
     double watts = 0;
     for (const ServingPool& pool : job_.pools) {
-      const hardware::AcceleratorSpec& accelerator = pool.slice.accelerator;
-      const std::optional<double>& one = accelerator.mean_watts ? accelerator.mean_watts : accelerator.tdp_watts;
+      const std::optional<double> one = WattsOf(pool.slice.accelerator);
       if (!one) return;
       watts += *one * static_cast<double>(pool.slice.TotalChips()) * pool.replica_count;
     }
-    constexpr double kTokensPerMillion = 1e6;
-    constexpr double kJoulesPerKilowattHour = 3.6e6;
     estimate().kilowatt_hours_per_million_output_tokens = watts / output * kTokensPerMillion / kJoulesPerKilowattHour;
   }
 

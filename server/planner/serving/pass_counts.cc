@@ -64,6 +64,17 @@ double KeysPerPrompt(const ReplicaLoad& load, const PassCounts& counts) {
   return counts.prefill_sequences > 0 ? PromptTokens(load, counts) / counts.prefill_sequences : 0;
 }
 
+// Experts of the chip that the tokens of its group visit, choosing at random: as many as a share of them would.
+double TouchedExperts(const ReplicaLoad& load, const PassLayer& layer, const StepShape& shape, double rows,
+                      double expert_choice_ratio) {
+  if (!layer.has_experts) return 0;
+  const double all_tokens =
+      static_cast<double>(shape.decode_sequences) * static_cast<double>(shape.tokens_per_sequence) +
+      static_cast<double>(shape.prefill_tokens);
+  const double tokens = std::min(rows * load.expert_ranks, all_tokens) * expert_choice_ratio;
+  return layer.experts_on_chip * (1 - std::pow(1 - layer.choice_ratio, std::max(1.0, tokens)));
+}
+
 struct AttentionWork {
   double flops = 0;
   double bytes = 0;
@@ -132,10 +143,6 @@ PassCounts CountPass(const ReplicaLoad& load, const TrafficSums& traffic, double
         static_cast<double>(shape.prefill_tokens) * (counts.prefill_sequences / prompts) / load.context;
   }
   const double rows = counts.decode_rows + counts.prefill_rows;
-  const double all_tokens =
-      static_cast<double>(shape.decode_sequences) * static_cast<double>(shape.tokens_per_sequence) +
-      static_cast<double>(shape.prefill_tokens);
-  const double expert_tokens = std::max(1.0, std::min(rows * load.expert_ranks, all_tokens) * expert_choice_ratio);
   const double context = shape.decode_context_tokens;
 
   for (size_t c = 0; c < kRateClassCount; ++c) {
@@ -154,7 +161,7 @@ PassCounts CountPass(const ReplicaLoad& load, const TrafficSums& traffic, double
   }
   for (const PassLayer& layer : load.layers) {
     if (layer.has_experts) {
-      const double touched = layer.experts_on_chip * (1 - std::pow(1 - layer.choice_ratio, expert_tokens));
+      const double touched = TouchedExperts(load, layer, shape, rows, expert_choice_ratio);
       const double bytes = layer.count * layer.expert_weight_bytes * touched;
       counts.expert_weight_bytes += bytes;
       if (layer.unpacked_experts) counts.unpacked_expert_weight_bytes += bytes;
@@ -192,15 +199,7 @@ PassBounds BoundPass(const ReplicaLoad& load, const PlanLaws& laws, const PassRa
       bounds.network_seconds[static_cast<size_t>(axis)] += layer.count * seconds;
       network += seconds;
     };
-    // Experts are met as often as CountPass says.
-    double touched = 0;
-    if (layer.has_experts) {
-      const double all_tokens =
-          static_cast<double>(shape.decode_sequences) * static_cast<double>(shape.tokens_per_sequence) +
-          static_cast<double>(shape.prefill_tokens);
-      touched = layer.experts_on_chip *
-                (1 - std::pow(1 - layer.choice_ratio, std::max(1.0, std::min(rows * load.expert_ranks, all_tokens))));
-    }
+    const double touched = TouchedExperts(load, layer, shape, rows, 1);
     for (const PassGroup& group : layer.groups) {
       if (group.flops_per_row <= 0) continue;
       network = 0;

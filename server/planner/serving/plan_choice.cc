@@ -181,7 +181,7 @@ PlanChoice ChoosePlan(const ServingJob& job, const ServingPool& pool, MappingCac
       choice.cancelled = true;
       return choice;
     }
-    auto made = ReplicaPlan::Make(job, pool, parallelism, NominalBatch(job), mappings);
+    auto made = ReplicaPlan::Make(job, pool, parallelism, NominalBatch(job.workload), mappings);
     if (!made.ok()) {
       if (absl::IsFailedPrecondition(made.status())) choice.figure_missing = made.status();
       continue;

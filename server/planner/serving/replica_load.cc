@@ -41,22 +41,8 @@ struct Shape {
 
 // `copies`: projections of fewer KV heads than chips are copied; otherwise cut inside a head and exchanged.
 double SplitShare(const WeightMatmul& matmul, double tensor, bool copies) {
-  if (matmul.split == TensorSplit::kNone || tensor <= 1) return 1;
   if (matmul.copies_beyond_units && !copies && tensor > matmul.split_unit_count) return 1 / tensor;
-  const double units = matmul.split_unit_count > 0            ? matmul.split_unit_count
-                       : matmul.split == TensorSplit::kColumn ? static_cast<double>(matmul.n)
-                                                              : static_cast<double>(matmul.k);
-  return CeilShare(units, tensor);
-}
-
-OpGroup GroupOf(const WeightMatmul& matmul) {
-  const bool row = matmul.split == TensorSplit::kRow;
-  if (matmul.component == Component::kAttentionProjections) {
-    return row ? OpGroup::kOutputProjection : OpGroup::kInputProjections;
-  }
-  if (matmul.component == Component::kRouter) return OpGroup::kRouter;
-  if (matmul.expert_count > 0) return row ? OpGroup::kExpertDown : OpGroup::kExpertUp;
-  return row ? OpGroup::kDown : OpGroup::kUp;
+  return TensorShare(matmul, tensor);
 }
 
 class Counter {
@@ -249,7 +235,7 @@ class Counter {
   }
 
   void AddMatmul(const WeightMatmul& matmul, const std::vector<int32_t>& positions, PassLayer& layer) const {
-    PassGroup& group = layer.groups[static_cast<size_t>(GroupOf(matmul))];
+    PassGroup& group = layer.groups[static_cast<size_t>(OpGroupOf(matmul))];
     const double share = SplitShare(matmul, shape_.tensor, CopiesHeads());
     const bool column = matmul.split == TensorSplit::kColumn;
     const bool row = matmul.split == TensorSplit::kRow;

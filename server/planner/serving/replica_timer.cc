@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "server/planner/layer_time.h"
+
 namespace sliceplan::planner {
 namespace {
 
@@ -20,29 +22,6 @@ double SmoothMax(double a, double b) {
   const double a2 = a * a;
   const double b2 = b * b;
   return std::sqrt(std::sqrt(a2 * a2 + b2 * b2));
-}
-
-StepResource ResourceOfTier(roofline::Tier tier) {
-  switch (tier) {
-    case roofline::Tier::kScaleUp: return StepResource::kScaleUp;
-    case roofline::Tier::kScaleOut: return StepResource::kScaleOut;
-    case roofline::Tier::kDcn: return StepResource::kDcn;
-    case roofline::Tier::kNone:
-    case roofline::Tier::kIci: break;
-  }
-  return StepResource::kIci;
-}
-
-roofline::Tier TierOf(LogicalAxis axis, const PlanLaws& laws) {
-  switch (axis) {
-    case LogicalAxis::kTensor: return laws.tensor_gather.slowest_tier;
-    case LogicalAxis::kContext: return laws.context_gather.slowest_tier;
-    case LogicalAxis::kExpert: return laws.expert_exchange.slowest_tier;
-    case LogicalAxis::kPipeline: return laws.pipeline_permute.slowest_tier;
-    case LogicalAxis::kFsdp: return laws.weights_gather.slowest_tier;
-    case LogicalAxis::kData: break;
-  }
-  return roofline::Tier::kNone;
 }
 
 bool LeavesDomain(roofline::Tier tier) { return tier == roofline::Tier::kScaleOut || tier == roofline::Tier::kDcn; }
@@ -117,7 +96,7 @@ StepResource ReplicaTimer::Bound(const Pass& pass) const {
   const double compute =
       counts.ComputeSeconds() + (prefill ? counts.prefill_attention_flops / rates_.flops_per_second : 0);
   const double network = pass.bounds.NetworkSeconds();
-  if (network > hbm && network > compute) return ResourceOfTier(TierOf(BusiestAxis(pass.bounds), laws_));
+  if (network > hbm && network > compute) return ResourceOf(SlowestTierOf(laws_, BusiestAxis(pass.bounds)));
   return hbm >= compute ? StepResource::kHbm : StepResource::kMatrixUnit;
 }
 
@@ -148,7 +127,7 @@ double ReplicaTimer::ClassTime(const ClassSeconds& seconds, double ratio) const 
 double ReplicaTimer::NetworkOf(LogicalAxis axis, const PassTraffic& traffic, bool decodes) const {
   const roofline::ServingEfficiency& e = efficiency_;
   const double doublings = std::log2(std::max(2.0, load_.tensor));
-  if (LeavesDomain(TierOf(axis, laws_))) {
+  if (LeavesDomain(SlowestTierOf(laws_, axis))) {
     const double floor = axis == LogicalAxis::kExpert
                              ? e.exchange_seconds
                              : e.outer_reduce_seconds + e.reduce_seconds_per_doubling * doublings;
@@ -231,7 +210,7 @@ void ReplicaTimer::AddParts(const PassCounts& counts, const PassSeconds& seconds
   add(Component::kAttentionScores, StepResource::kMatrixUnit, seconds.attention);
   add(Component::kNorm, StepResource::kHbm, seconds.kernels);
   for (const LogicalAxis axis : kLogicalAxes) {
-    add(Component::kOther, ResourceOfTier(TierOf(axis, laws_)), seconds.network[static_cast<size_t>(axis)], axis);
+    add(Component::kOther, ResourceOf(SlowestTierOf(laws_, axis)), seconds.network[static_cast<size_t>(axis)], axis);
   }
   add(Component::kOther, StepResource::kHost, seconds.host);
 }

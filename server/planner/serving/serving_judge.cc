@@ -49,11 +49,6 @@ bool ServingJudge::Allows(const Parallelism& plan) const {
   return true;
 }
 
-int64_t ServingJudge::NominalBatch() const {
-  constexpr int64_t kNominalBatch = 32;
-  return question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : kNominalBatch;
-}
-
 int64_t ServingJudge::LeastBatch() const {
   return question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : 1;
 }
@@ -154,7 +149,6 @@ std::optional<PruneReason> ServingJudge::Judge(size_t candidate, const ServingJo
   summary.output_tokens_per_second_per_chip = tokens_per_second / static_cast<double>(summary.chip_count);
   const std::optional<double>& usd = question_.candidates[candidate].usd_per_chip_hour;
   if (usd && tokens_per_second > 0) {
-    constexpr double kTokensPerMillion = 1e6;
     summary.usd_per_million_output_tokens =
         *usd * static_cast<double>(summary.chip_count) / kSecondsPerHour / tokens_per_second * kTokensPerMillion;
   }

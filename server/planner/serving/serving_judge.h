@@ -34,8 +34,6 @@ class ServingJudge {
   ServingJob JobOf(size_t candidate, PoolRole role) const;
   // Whether the constraints allow its degrees.
   bool Allows(const Parallelism& plan) const;
-  // Batch for which placements are chosen.
-  int64_t NominalBatch() const;
   // What proposals are ordered by.
   double KeyOf(const ServingSummary& summary) const;
   // Sequences that must fit at least.

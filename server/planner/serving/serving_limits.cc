@@ -44,8 +44,8 @@ std::optional<double> NetworkRate(const hardware::Slice& slice) {
 
 }  // namespace
 
-int64_t NominalBatch(const ServingJob& job) {
-  return job.workload.load == ServingLoadKind::kBatch ? job.workload.batch_size : kNominalBatch;
+int64_t NominalBatch(const ServingWorkload& workload) {
+  return workload.load == ServingLoadKind::kBatch ? workload.batch_size : kNominalBatch;
 }
 
 void CheckPools(const ServingJob& job, std::vector<Violation>& violations) {
@@ -119,7 +119,7 @@ void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimat
   }
 }
 
-void FillLimits(const ServingJob& job, const ReplicaPlan& plan, ServingEstimate& estimate) {
+void FillLimits(const ServingJob& job, const ReplicaPlan& plan, int64_t batch_size, ServingEstimate& estimate) {
   const ReplicaLoad& load = plan.load();
   const PassRates rates = PassRatesOf(plan.pool().slice.accelerator);
   double bytes = load.head.weight_bytes;
@@ -134,7 +134,7 @@ void FillLimits(const ServingJob& job, const ReplicaPlan& plan, ServingEstimate&
   }
   const std::optional<double> network = NetworkRate(plan.pool().slice);
   const double width = FeedForwardWidth(*job.model.operations);
-  const double rows = std::max<double>(1, static_cast<double>(NominalBatch(job)) / load.data_ranks);
+  const double rows = std::max<double>(1, static_cast<double>(batch_size) / load.data_ranks);
   if (network && *network > 0 && width > 0) {
     const double weight_bytes = hardware::BytesPerElement(estimate.load.weights);
     const double activation_bytes = hardware::BytesPerElement(plan.policy().activations);
@@ -155,14 +155,7 @@ std::vector<AxisPlacement> PlacementsOf(const ReplicaPlan& plan) {
     placement.axis = axis;
     placement.degree = degree;
     placement.group = plan.mapping().groups[static_cast<size_t>(axis)];
-    switch (axis) {
-      case LogicalAxis::kTensor: placement.slowest_tier = laws.tensor_gather.slowest_tier; break;
-      case LogicalAxis::kContext: placement.slowest_tier = laws.context_gather.slowest_tier; break;
-      case LogicalAxis::kExpert: placement.slowest_tier = laws.expert_exchange.slowest_tier; break;
-      case LogicalAxis::kPipeline: placement.slowest_tier = laws.pipeline_permute.slowest_tier; break;
-      case LogicalAxis::kFsdp: placement.slowest_tier = laws.weights_gather.slowest_tier; break;
-      case LogicalAxis::kData: placement.slowest_tier = laws.dense_gradient_reduce.slowest_tier; break;
-    }
+    placement.slowest_tier = SlowestTierOf(laws, axis);
     placements.push_back(std::move(placement));
   }
   return placements;

@@ -21,14 +21,14 @@ hardware::Violation ViolationOf(const absl::Status& status, const std::string& p
 // The load with its defaults filled in, and what was assumed.
 void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimate& estimate);
 
-// critical_batch_size, tensor_degree_limit and kv_bytes_per_token.
-void FillLimits(const ServingJob& job, const ReplicaPlan& plan, ServingEstimate& estimate);
+// critical_batch_size, tensor_degree_limit (at `batch_size`) and kv_bytes_per_token. After FillLoadUsed.
+void FillLimits(const ServingJob& job, const ReplicaPlan& plan, int64_t batch_size, ServingEstimate& estimate);
 
 // Where each axis with a degree above 1 lies.
 std::vector<AxisPlacement> PlacementsOf(const ReplicaPlan& plan);
 
 // Batch for which placements are chosen before the load is known.
-int64_t NominalBatch(const ServingJob& job);
+int64_t NominalBatch(const ServingWorkload& workload);
 
 }  // namespace sliceplan::planner
 

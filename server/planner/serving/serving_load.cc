@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/planner/serving_closed_form.h"
+
 namespace sliceplan::planner {
 namespace {
 
@@ -29,7 +31,9 @@ Moments MomentsOf(int64_t draft_tokens, double acceptance_ratio) {
 
 }  // namespace
 
-double RequestMix::TokensPerStep() const { return MomentsOf(draft_tokens, acceptance_ratio).mean; }
+double RequestMix::TokensPerStep() const {
+  return SpeculativeTokensPerPass(acceptance_ratio, static_cast<double>(draft_tokens));
+}
 
 double RequestMix::MeanDecodeSteps(double tokens) const {
   if (tokens <= 0) return 0;

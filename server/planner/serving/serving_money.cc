@@ -7,8 +7,6 @@
 namespace sliceplan::planner {
 namespace {
 
-constexpr double kTokensPerMillion = 1e6;
-
 double PerToken(double usd, double tokens) { return tokens > 0 ? usd / tokens : 0; }
 
 }  // namespace

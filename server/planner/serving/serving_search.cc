@@ -16,6 +16,7 @@
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/replica_plan.h"
 #include "server/planner/serving/serving_judge.h"
+#include "server/planner/serving/serving_limits.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
@@ -103,7 +104,7 @@ class Search {
       if (!judge_.Allows(parallelism)) continue;
       if (!Continue()) return;
       ++answer_.considered_count;
-      auto made = ReplicaPlan::Make(job, job.pools[0], parallelism, judge_.NominalBatch(), mappings_);
+      auto made = ReplicaPlan::Make(job, job.pools[0], parallelism, NominalBatch(question_.workload), mappings_);
       if (!made.ok()) {
         ++Pruned(absl::IsFailedPrecondition(made.status()) ? PruneReason::kUnknownFigure : PruneReason::kNoPlacement);
         continue;
@@ -240,7 +241,8 @@ class Search {
       if (!judged.meets_targets) continue;
       const size_t index = judged.summary.candidate;
       const ServingJob job = judge_.JobOf(index, role);
-      auto made = ReplicaPlan::Make(job, job.pools[0], judged.summary.parallelism, judge_.NominalBatch(), mappings_);
+      auto made =
+          ReplicaPlan::Make(job, job.pools[0], judged.summary.parallelism, NominalBatch(question_.workload), mappings_);
       if (!made.ok() || !Continue()) return best;
       const PlannedPool pool{made->get(), 1, (*made)->memory().MaxBatch(FullContext(question_.workload))};
       if (pool.max_batch_size < 1) continue;
@@ -264,7 +266,6 @@ class Search {
       summary.output_tokens_per_second_per_chip = proposal.estimate.throughput.output_tokens_per_second_per_chip;
       if (proposal.estimate.cost) {
         const double tokens = std::max(proposal.estimate.throughput.output_tokens_per_second, 1e-12);
-        constexpr double kTokensPerMillion = 1e6;
         summary.usd_per_million_output_tokens =
             proposal.estimate.cost->usd_per_hour / kSecondsPerHour / tokens * kTokensPerMillion;
       }
