@@ -15,6 +15,7 @@ test_packages=(
   clang-14 libclang-rt-14-dev llvm-14 clang-format-14 clang-tidy-14  # llvm-14: names in the stacks of sanitizers
   python3 python3-grpcio python3-protobuf python3-yaml
   gcovr git
+  libceres-dev libcsv-dev  # sliceplan-calibrate
 )
 runtime_packages=(libgrpc++1.51 libprotobuf32 libabsl20220623 ca-certificates)
 

@@ -32,11 +32,23 @@ void ProfileCache::Keep(const catalog::Catalog& catalog) {
   serving_profiles_.clear();
 }
 
+const catalog::v1::CalibrationProfile& ProfileCache::Current(const catalog::v1::CalibrationProfile& record) const {
+  const auto found = tried_.find(record.name());
+  return found == tried_.end() ? record : found->second;
+}
+
+void ProfileCache::Try(const catalog::v1::CalibrationProfile& record) {
+  std::lock_guard lock(mutex_);
+  tried_[record.name()] = record;
+  profiles_.clear();
+  serving_profiles_.clear();
+}
+
 ProfileHandle ProfileCache::Find(const catalog::Catalog& catalog, const catalog::v1::CalibrationProfile& record,
                                  const std::string& accelerator_id) {
   std::lock_guard lock(mutex_);
   Keep(catalog);
-  return FindOrMake(record, accelerator_id, catalog::EfficiencyOf, profiles_);
+  return FindOrMake(Current(record), accelerator_id, catalog::EfficiencyOf, profiles_);
 }
 
 ServingProfileHandle ProfileCache::FindServing(const catalog::Catalog& catalog,
@@ -44,7 +56,7 @@ ServingProfileHandle ProfileCache::FindServing(const catalog::Catalog& catalog,
                                                const std::string& accelerator_id) {
   std::lock_guard lock(mutex_);
   Keep(catalog);
-  return FindOrMake(record, accelerator_id, catalog::ServingEfficiencyOf, serving_profiles_);
+  return FindOrMake(Current(record), accelerator_id, catalog::ServingEfficiencyOf, serving_profiles_);
 }
 
 }  // namespace sliceplan::rpc

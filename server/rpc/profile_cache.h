@@ -26,14 +26,20 @@ class ProfileCache {
   ServingProfileHandle FindServing(const catalog::Catalog& catalog, const catalog::v1::CalibrationProfile& record,
                                    const std::string& accelerator_id);
 
+  // From now on `record` stands in for the catalog's profile of the same name: for a tool that tries constants.
+  void Try(const catalog::v1::CalibrationProfile& record);
+
  private:
   // Forgets the profiles of other catalogs. Requires the lock.
   void Keep(const catalog::Catalog& catalog);
+  // `record` or the one that stands in for it. Requires the lock.
+  const catalog::v1::CalibrationProfile& Current(const catalog::v1::CalibrationProfile& record) const;
 
   std::mutex mutex_;
   std::string catalog_version_;  // of everything below
   absl::flat_hash_map<std::string, ProfileHandle> profiles_;
   absl::flat_hash_map<std::string, ServingProfileHandle> serving_profiles_;
+  absl::flat_hash_map<std::string, catalog::v1::CalibrationProfile> tried_;  // by name
 };
 
 }  // namespace sliceplan::rpc
