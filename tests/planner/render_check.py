@@ -391,6 +391,73 @@ class RenderingsTest(unittest.TestCase):
 
     self.each("Kueue", check)
 
+  def check_pod(self, pod, torus):
+    self.check_labels(pod["metadata"]["labels"])
+    spec = pod["spec"]
+    self.check_labels(spec["nodeSelector"])
+    self.assertIn("cloud.google.com/gke-tpu-topology" if torus else "cloud.google.com/gke-accelerator",
+                  spec["nodeSelector"])
+    (container,) = spec["containers"]
+    self.assertEqual(container["resources"]["requests"], container["resources"]["limits"])
+    self.assertEqual(container["command"], ["bash", "-c"])
+    (script,) = container["args"]
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    names = [variable["name"] for variable in container["env"]]
+    for name in re.findall(r"\$\{(YOUR_[A-Z_]+)", script):
+      self.assertIn(name, names)
+    return script, container["resources"]["limits"]["google.com/tpu" if torus else "nvidia.com/gpu"]
+
+  def test_gke_serving_has_the_chips_of_the_plan_and_runs_its_command(self):
+
+    def check(text, facts):
+      (name,) = (name for name, value in self.facts.items() if value is facts)
+      objects = documents(text)
+      self.assertEqual(len(objects), facts["pools"])
+      names = set()
+      for i, document in enumerate(objects):
+        self.check_object(document)
+        names.add(document["metadata"]["name"])
+        spec = document["spec"]
+        self.assertEqual(spec["replicas"], facts[f"replicas{i}"])
+        if document["kind"] == "Deployment":
+          self.assertEqual(document["apiVersion"], "apps/v1")
+          self.assertEqual(spec["selector"]["matchLabels"], spec["template"]["metadata"]["labels"])
+          script, chips = self.check_pod(spec["template"], facts["torus"])
+          self.assertEqual(chips, facts[f"chips{i}"])
+        else:
+          self.assertEqual((document["apiVersion"], document["kind"]),
+                           ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"))
+          group = spec["leaderWorkerTemplate"]
+          script, chips = self.check_pod(group["leaderTemplate"], facts["torus"])
+          joins, worker_chips = self.check_pod(group["workerTemplate"], facts["torus"])
+          self.assertIn("LWS_LEADER_ADDRESS", joins)
+          self.assertEqual(worker_chips, chips)
+          self.assertEqual(group["size"] * chips, facts[f"chips{i}"])
+        served = script[min(j for j in (script.find("vllm serve"), script.find("VLLM_PP")) if j >= 0):]
+        self.assertIn(served.split(), [
+            command.split() for command in re.findall(r"^(?:VLLM_PP\S+ )?vllm serve (?:.*\\\n)*.*$",
+                                                      self.text(f"{name}.vLLM.shell"), re.M)])
+      self.assertEqual(len(names), len(objects))
+
+    self.each("GKE_serving", check)
+
+  def test_kueue_serving_has_quota_for_all_replicas(self):
+
+    def check(text, facts):
+      objects = documents(text)
+      for document in objects:
+        self.check_object(document)
+        self.assertEqual(document["apiVersion"], "kueue.x-k8s.io/v1beta2")
+      flavors = {document["metadata"]["name"] for document in objects if document["kind"] == "ResourceFlavor"}
+      (queue,) = (document for document in objects if document["kind"] == "ClusterQueue")
+      quotas = {flavor["name"]: flavor["resources"][0]["nominalQuota"]
+                for group in queue["spec"]["resourceGroups"] for flavor in group["flavors"]}
+      self.assertEqual(set(quotas), flavors)
+      self.assertEqual(sum(quotas.values()),
+                       sum(facts[f"chips{i}"] * facts[f"replicas{i}"] for i in range(facts["pools"])))
+
+    self.each("Kueue_serving", check)
+
   def words(self, text, command):
     """The words that bash gives to `command`; variables to fill in hold a space, to see that they stay one word."""
     fill = {name: f"{name} value" for name in re.findall(r"YOUR_[A-Z_]+", text) if "${" + name in text}

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/planner/render/gke_serving.h"
 #include "tests/planner/render_samples.h"
 
 namespace sliceplan::planner {
@@ -37,7 +38,18 @@ struct ServingSample {
     input.job = &job;
     input.estimate = &estimate;
     input.names.resize(job.pools.size());
-    for (SliceNames& names : input.names) names.chips_per_host = 8;
+    for (size_t i = 0; i < input.names.size(); ++i) {
+      SliceNames& names = input.names[i];
+      const bool torus = job.pools[i].slice.accelerator.fabric == hardware::FabricKind::kTorus;
+      names.chips_per_host = torus ? 4 : 8;
+      if (torus) {
+        names.gke_tpu_accelerator = "tpu-v6e-slice";
+        names.topology = "4x4";
+      } else {
+        names.gke_accelerator = "nvidia-h100-80gb";
+        names.machine_type = "a3-highgpu-8g";
+      }
+    }
     return input;
   }
 };
@@ -129,6 +141,13 @@ TEST(RenderSamples, VllmOfEveryServingSample) {
     EXPECT_THAT(rendering->text, Not(HasSubstr("\n$(id)")));
     if (directory == nullptr) continue;
     std::ofstream(absl::StrCat(directory, "/", sample.name, ".vLLM.shell")) << rendering->text;
+    for (const auto& [name, target] :
+         {std::pair{"GKE_serving", RenderTarget::kGkeJobSet}, std::pair{"Kueue_serving", RenderTarget::kKueue}}) {
+      const absl::StatusOr<Rendering> yaml = RenderServing(target, sample.Input());
+      ASSERT_TRUE(yaml.ok()) << sample.name << ": " << yaml.status();
+      EXPECT_EQ(yaml->format, "yaml");
+      std::ofstream(absl::StrCat(directory, "/", sample.name, ".", name, ".yaml")) << yaml->text;
+    }
     std::ofstream facts(absl::StrCat(directory, "/", sample.name, ".facts"));
     facts << "pools " << sample.job.pools.size() << "\nbatch " << sample.estimate.batch_size << "\nmax_batch "
           << sample.estimate.max_batch_size << "\ncontext 2548\nlayers " << sample.model.layer_kind.size()
@@ -137,6 +156,7 @@ TEST(RenderSamples, VllmOfEveryServingSample) {
     for (size_t i = 0; i < sample.job.pools.size(); ++i) {
       const Parallelism& plan = sample.estimate.pools[i].parallelism;
       facts << "chips" << i << " " << sample.job.pools[i].slice.TotalChips() << "\n";
+      facts << "replicas" << i << " " << sample.estimate.pools[i].replica_count << "\n";
       for (const LogicalAxis axis : kLogicalAxes)
         facts << LogicalAxisName(axis) << i << " " << plan.Degree(axis) << "\n";
     }
@@ -222,6 +242,24 @@ TEST(VllmTest, TextHoldsWhatWasAskedFor) {
   EXPECT_THAT(text("serve_apart"), HasSubstr("# prefill, 2 x "));
   EXPECT_THAT(text("serve_apart"), HasSubstr("NixlConnector"));
   EXPECT_THAT(text("serve_torus"), HasSubstr("--additional_config"));
+}
+
+TEST(GkeServingTest, OneHostIsADeploymentAndSeveralALeaderWithWorkers) {
+  const auto text = [](const ServingSample& sample) {
+    const absl::StatusOr<Rendering> rendering = RenderServing(RenderTarget::kGkeJobSet, sample.Input());
+    return rendering.ok() ? rendering->text : rendering.status().ToString();
+  };
+  EXPECT_THAT(text(Copied("serve_dense")), HasSubstr("kind: Deployment"));
+  EXPECT_THAT(text(Copied("serve_dense")), Not(HasSubstr("LeaderWorkerSet")));
+  EXPECT_THAT(text(Copied("serve_torus")), HasSubstr("kind: LeaderWorkerSet"));
+  EXPECT_THAT(text(Copied("serve_torus")), HasSubstr("size: 4  # hosts"));
+  EXPECT_THAT(text(Copied("serve_fp8_pipeline")), HasSubstr("- name: YOUR_DRAFT_MODEL"));
+  ServingSample joined = Copied("serve_dense");
+  joined.job.pools[0].slice.slice_count = 2;
+  joined.estimate.pools[0].parallelism = PlanOf({.tensor = 16});
+  EXPECT_THAT(text(joined), HasSubstr("cannot express this plan"));
+  const absl::StatusOr<Rendering> jax = RenderServing(RenderTarget::kJax, Copied("serve_dense").Input());
+  EXPECT_EQ(jax.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(VllmTest, SaysWhatItCannotExpress) {

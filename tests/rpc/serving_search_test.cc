@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/convert/search_reply.h"
 #include "tests/rpc/testing.h"
 
 namespace sliceplan::rpc {
@@ -104,6 +105,21 @@ TEST(ServingSearchRequestTest, BecomesAQuestion) {
   EXPECT_TRUE(search.candidates[0].usd_per_chip_hour.has_value());
 }
 
+TEST(ServingSearchRequestTest, WithoutAnObjectiveTheCheapestIsBest) {
+  const Converted priced;
+  EXPECT_EQ(priced.question.search.objective, planner::Objective::kMinCost);
+  EXPECT_FALSE(priced.question.search.requires_price);
+  google::protobuf::RepeatedPtrField<v1::Assumption> lines;
+  priced.question.assumptions.ToProto(&lines);
+  bool found = false;
+  for (const v1::Assumption& line : lines) found |= line.field() == "objective" && line.value() == "OBJECTIVE_MIN_COST";
+  EXPECT_TRUE(found);
+  const Converted asked("objective: OBJECTIVE_MIN_COST");
+  EXPECT_TRUE(asked.question.search.requires_price);
+  EXPECT_EQ(Converted("objective: OBJECTIVE_MIN_STEP_TIME").question.search.objective,
+            planner::Objective::kMinStepTime);
+}
+
 TEST(ServingSearchRequestTest, FreeSlicesBoundTheReplicas) {
   const Converted converted(
       "capacity { pools { accelerator: 'tpu-v5e' topology: '2x4' free_slice_count: 5 name: 'spare' } }");
@@ -197,16 +213,34 @@ TEST(ServingSearchReplyTest, ProposalsHavePoolsAndEstimates) {
   EXPECT_EQ(first.beats_next_because(), "2 ms less per token.");
 }
 
+TEST(ServingSearchReplyTest, FixesNameFieldsThatTheRequestHas) {
+  planner::ServingSearchAnswer answer = Answer();
+  answer.near_misses[0].smallest_fix =
+      planner::Fix{"MORE_CHIPS", "It fits on 4x4.", {{"slice.topology", "4x4"}}, std::nullopt};
+  const v1::ProposeShardingResponse reply = Reply(Converted(), answer);
+  EXPECT_EQ(reply.near_misses(0).smallest_fix().sentence(), "It fits on 4x4.");
+  EXPECT_THAT(reply.near_misses(0).smallest_fix().changes(), IsEmpty());
+  EXPECT_TRUE(IsFieldOfSearch("serving.precision.kv_cache"));
+  EXPECT_TRUE(IsFieldOfSearch("slices.slices[2].topology"));
+  EXPECT_FALSE(IsFieldOfSearch("pools[0].replica_count"));
+  EXPECT_FALSE(IsFieldOfSearch("parallelism.microbatch_count"));
+  EXPECT_FALSE(IsFieldOfSearch("top_k.more"));
+}
+
 TEST(ServingSearchReplyTest, TheFirstIsWrittenForVllm) {
   const v1::ProposeShardingResponse reply = Reply(Converted(), Answer());
-  ASSERT_EQ(reply.proposals(0).renderings_size(), 1);
+  ASSERT_EQ(reply.proposals(0).renderings_size(), 3);
+  EXPECT_EQ(reply.proposals(0).renderings(1).target(), v1::RENDER_TARGET_GKE_JOBSET);
+  EXPECT_THAT(reply.proposals(0).renderings(1).text(), HasSubstr("kind: Deployment"));
+  EXPECT_EQ(reply.proposals(0).renderings(2).target(), v1::RENDER_TARGET_KUEUE);
   EXPECT_EQ(reply.proposals(0).renderings(0).target(), v1::RENDER_TARGET_VLLM);
   EXPECT_THAT(reply.proposals(0).renderings(0).text(), HasSubstr("--tensor-parallel-size 8"));
   EXPECT_THAT(reply.proposals(1).renderings(), IsEmpty());
   const v1::ProposeShardingResponse other = Reply(Converted("render: RENDER_TARGET_MEGATRON"), Answer());
   EXPECT_THAT(other.proposals(0).renderings(), IsEmpty());
   EXPECT_EQ(other.warnings(0).code(), "NOT_RENDERED");
-  EXPECT_THAT(other.warnings(0).sentence(), HasSubstr("Megatron: plans of serving are written for vLLM alone"));
+  EXPECT_THAT(other.warnings(0).sentence(),
+              HasSubstr("Megatron: plans of serving are written for vLLM, GKE and Kueue"));
 }
 
 TEST(ServingSearchReplyTest, SummariesMissesAndCounts) {

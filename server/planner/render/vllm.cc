@@ -42,7 +42,27 @@ void AddParallelism(const VllmOptions& options, Arguments& arguments) {
   if (!options.on_torus && options.host_count > 1) arguments.Add("--distributed-executor-backend", "ray");
 }
 
-std::string CommandOf(const VllmOptions& options, bool hands_over) {
+absl::string_view RoleWords(PoolRole role) {
+  switch (role) {
+    case PoolRole::kPrefill: return "prefill, ";
+    case PoolRole::kDecode: return "decode, ";
+    case PoolRole::kBoth: return "";
+  }
+  return "";
+}
+
+// One line, whatever the text holds.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string VllmCommand(const VllmOptions& options, bool hands_over) {
   Arguments arguments;
   AddParallelism(options, arguments);
   arguments.Add("--max-model-len", options.max_model_len);
@@ -67,26 +87,6 @@ std::string CommandOf(const VllmOptions& options, bool hands_over) {
   return absl::StrCat(text, "vllm serve \"${YOUR_MODEL:?}\"", arguments.Text(), "\n");
 }
 
-absl::string_view RoleWords(PoolRole role) {
-  switch (role) {
-    case PoolRole::kPrefill: return "prefill, ";
-    case PoolRole::kDecode: return "decode, ";
-    case PoolRole::kBoth: return "";
-  }
-  return "";
-}
-
-// One line, whatever the text holds.
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = ' ';
-  }
-  return text;
-}
-
-}  // namespace
-
 absl::StatusOr<Rendering> RenderVllm(const ServingRenderInput& input) {
   const ServingJob& job = *input.job;
   const bool apart = job.pools.size() > 1 && input.estimate->disaggregation.has_value();
@@ -106,7 +106,7 @@ absl::StatusOr<Rendering> RenderVllm(const ServingRenderInput& input) {
     for (const std::string& sentence : options->not_expressed) {
       absl::StrAppend(&text, "# Not expressed: ", sentence, ".\n");
     }
-    absl::StrAppend(&text, CommandOf(*options, apart));
+    absl::StrAppend(&text, VllmCommand(*options, apart));
   }
   return Rendering{RenderTarget::kVllm, "shell", std::move(text)};
 }

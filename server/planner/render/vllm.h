@@ -51,6 +51,9 @@ struct VllmOptions {
 // FAILED_PRECONDITION: vLLM cannot express the plan; the message is a sentence for people.
 absl::StatusOr<VllmOptions> VllmOptionsOf(const ServingRenderInput& input, size_t pool);
 
+// One command, "vllm serve ...", with ${YOUR_MODEL:?} for a shell to fill in. `hands_over`: caches go between pools.
+std::string VllmCommand(const VllmOptions& options, bool hands_over);
+
 // One command for each pool.
 absl::StatusOr<Rendering> RenderVllm(const ServingRenderInput& input);
 

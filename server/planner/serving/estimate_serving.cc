@@ -31,8 +31,9 @@ struct Pool {
 
 class Estimator {
  public:
-  Estimator(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled)
-      : job_(job), mappings_(mappings), cancelled_(cancelled) {}
+  Estimator(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled,
+            ReplicaTrials* trials)
+      : job_(job), mappings_(mappings), cancelled_(cancelled), trials_(trials != nullptr ? *trials : own_trials_) {}
 
   ServingAnswer Run() {
     CheckPools(job_, answer_.violations);
@@ -46,7 +47,7 @@ class Estimator {
     FillFrontier();
     JudgeTargets(job_, main().max_batch_size, Floor(), queueing_share_, answer_.estimate);
     if (job_.workload.load == ServingLoadKind::kRate && pools_.size() == 1) {
-      const std::optional<int64_t> count = ReplicasFor(job_, main(), Floor(), cancelled_, answer_.cancelled);
+      const std::optional<int64_t> count = ReplicasFor(job_, main(), trials_, cancelled_, answer_.cancelled);
       if (count) SuggestReplicas(job_, *count, estimate());
     }
     AddServingAdvice(job_, *main().plan, main().max_batch_size, mappings_, answer_.estimate);
@@ -89,6 +90,7 @@ class Estimator {
           return false;
         }
         planned.plan = std::move(choice.plan);
+        if (job_.pools.size() == 1) trials_ = std::move(choice.trials);
         std::vector<std::string> notes;
         std::vector<hardware::Violation> none;
         CheckServingPlan(job_, pool, planned.plan->parallelism(), prefix, none, notes, &filled.paddings);
@@ -227,6 +229,7 @@ class Estimator {
       return;
     }
     SystemResult all;
+    LoadMixture mixture;
     double batch = 0;
     for (size_t i = 0; i < pools_.size(); ++i) {
       if (job_.pools[i].role == PoolRole::kPrefill) continue;
@@ -234,18 +237,25 @@ class Estimator {
       const double own = SustainedRate(job_, pool);
       const double share = DecodeShare(own);
       if (share <= 0) continue;
-      SystemResult result = ReplayLoad(job_, pool, prefill(), share, cancelled_);
+      SystemResult result = pools_.size() == 1 ? trials_.Result(job_, pool, cancelled_)
+                                               : ReplayLoad(job_, pool, prefill(), share, cancelled_);
       if (result.cancelled) {
         answer_.cancelled = true;
         return;
       }
-      if (job_.mode == EstimationMode::kCalibrated) Calibrate(job_, pool, prefill() != nullptr, share, result);
-      AddWeighted(result, share, all);
+      if (pools_.size() > 1 && job_.mode == EstimationMode::kCalibrated)
+        Calibrate(job_, pool, prefill() != nullptr, share, result);
+      const bool is_all = pools_.size() == 1 || prefill_;
+      if (is_all) {
+        all = result;
+      } else {
+        mixture.Add(result);
+      }
       estimate().pools[i].busy_ratio = result.busy_ratio;
       if (prefill_) estimate().pools[*prefill_].busy_ratio = result.prefill_busy_ratio;
       if (i == main_) batch = result.mean_batch_size;
-      all.unstable |= result.unstable;
     }
+    if (pools_.size() > 1 && !prefill_) all = mixture.All();
     estimate().batch_size =
         static_cast<int32_t>(std::clamp<int64_t>(std::llround(batch), 1, std::max<int64_t>(1, main().max_batch_size)));
     estimate().memory = main().plan->memory().Of(estimate().batch_size, FullContext(job_.workload));
@@ -371,6 +381,8 @@ class Estimator {
   const ServingJob& job_;
   MappingCache& mappings_;
   const std::function<bool()>& cancelled_;
+  ReplicaTrials own_trials_;
+  ReplicaTrials& trials_;
   ServingAnswer answer_;
   std::vector<Pool> pools_;
   std::vector<ServingPoint> frontier_;
@@ -382,8 +394,9 @@ class Estimator {
 
 }  // namespace
 
-ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled) {
-  return Estimator(job, mappings, cancelled).Run();
+ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled,
+                              ReplicaTrials* trials) {
+  return Estimator(job, mappings, cancelled, trials).Run();
 }
 
 }  // namespace sliceplan::planner

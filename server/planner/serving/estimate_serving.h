@@ -6,14 +6,15 @@
 #include <functional>
 
 #include "server/planner/mapping.h"
+#include "server/planner/serving/replica_count.h"
 #include "server/planner/serving/serving_estimate.h"
 #include "server/planner/serving/serving_job.h"
 
 namespace sliceplan::planner {
 
-// `cancelled` is polled by replays and searches.
+// `cancelled` is polled by replays and searches. `trials`: replays of this job's plan, given, that are known already.
 ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings,
-                              const std::function<bool()>& cancelled = nullptr);
+                              const std::function<bool()>& cancelled = nullptr, ReplicaTrials* trials = nullptr);
 
 }  // namespace sliceplan::planner
 

@@ -55,6 +55,13 @@ void WeightedSeconds::Add(double seconds, double weight) {
   sum_ += weight * seconds;
 }
 
+void WeightedSeconds::Add(const WeightedSeconds& other, double ratio, double weight) {
+  if (other.weight_ <= 0) return;
+  for (const Bin& bin : other.bins_) {
+    if (bin.weight > 0) Add(ratio * bin.sum / bin.weight, weight * bin.weight / other.weight_);
+  }
+}
+
 double WeightedSeconds::Percentile(double p) const {
   double so_far = 0;
   double value = 0;

@@ -27,6 +27,8 @@ class WeightedSeconds {
 
   // `seconds` and `weight` at least 0, finite.
   void Add(double seconds, double weight);
+  // Everything that `other` holds, its seconds times `ratio`, its weight in all `weight`.
+  void Add(const WeightedSeconds& other, double ratio, double weight);
   LatencySummary Summarize() const;
   double total_weight() const { return weight_; }
 

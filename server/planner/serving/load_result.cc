@@ -2,11 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "server/planner/serving/closed_loop.h"
-#include "server/planner/serving/serving_outcome.h"
+#include <numeric>
 
 namespace sliceplan::planner {
+
+SharedLoop SharedLoopOf(const ServingJob& job, const PlannedPool& pool, double share) {
+  const double all_users = share * job.workload.concurrency;
+  SharedLoop loop;
+  loop.replica_count = std::min(static_cast<double>(pool.replica_count), std::max(1.0, all_users));
+  const double held =
+      job.workload.prompt.Mean() + pool.plan->pool().efficiency->cache_output_share * job.workload.output.Mean();
+  loop.one = ClosedLoopOf(job, *pool.plan, std::max(1.0, all_users / loop.replica_count),
+                          pool.plan->memory().MaxBatch(static_cast<int64_t>(std::ceil(held))));
+  return loop;
+}
 
 void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewhere, double share,
                SystemResult& result) {
@@ -26,85 +35,64 @@ void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewh
     }
     return;
   }
-  // Users are spread over replicas; with fewer of them than replicas some stand idle.
-  const double count =
-      std::min(static_cast<double>(pool.replica_count), std::max(1.0, share * job.workload.concurrency));
-  const double users = std::max(1.0, share * job.workload.concurrency / count);
+  const SharedLoop shared = SharedLoopOf(job, pool, share);
+  const ClosedLoop& loop = shared.one;
   const double output = job.workload.output.Mean();
-  const double held = job.workload.prompt.Mean() + pool.plan->pool().efficiency->cache_output_share * output;
-  const ClosedLoop loop =
-      ClosedLoopOf(job, *pool.plan, users, pool.plan->memory().MaxBatch(static_cast<int64_t>(std::ceil(held))));
   scale(loop.ttft_seconds, result.ttft);
   scale(loop.tpot_seconds, result.tpot);
   scale(loop.tpot_seconds, result.inter_token);
   scale(loop.ttft_seconds + (output - 1) * loop.tpot_seconds, result.end_to_end);
   scale((loop.ttft_seconds + (output - 1) * loop.tpot_seconds) / output, result.normalized);
-  result.requests_per_second = count * loop.requests_per_second;
+  result.requests_per_second = shared.replica_count * loop.requests_per_second;
   result.output_tokens_per_second = result.requests_per_second * output;
   result.input_tokens_per_second = result.requests_per_second * job.workload.prompt.Mean();
   result.mean_batch_size = loop.batch_size;
 }
 
-void AddWeighted(const SystemResult& result, double share, SystemResult& all) {
-  const auto add = [share](const Latency& from, Latency& to) {
-    to.mean_seconds += share * from.mean_seconds;
-    to.p50_seconds += share * from.p50_seconds;
-    to.p95_seconds += share * from.p95_seconds;
-    to.p99_seconds += share * from.p99_seconds;
-  };
-  add(result.ttft, all.ttft);
-  add(result.tpot, all.tpot);
-  add(result.inter_token, all.inter_token);
-  add(result.end_to_end, all.end_to_end);
-  add(result.normalized, all.normalized);
-  all.requests_per_second += result.requests_per_second;
-  all.output_tokens_per_second += result.output_tokens_per_second;
-  all.input_tokens_per_second += result.input_tokens_per_second;
-  all.goodput_requests_per_second += result.goodput_requests_per_second;
-  all.queueing_share += share * result.queueing_share;
-  all.preemptions += result.preemptions;
+void LoadMixture::Mixed::Add(const Latency& latency, const std::vector<double>& samples, double weight) {
+  if (samples.empty()) return;
+  const double count = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
+  // What Calibrate made of the mean holds for every request.
+  const double ratio = mean > 0 ? latency.mean_seconds / mean : 1;
+  for (const double sample : samples) seconds.Add(ratio * sample, weight / count);
 }
 
-std::optional<int64_t> ReplicasFor(const ServingJob& job, const PlannedPool& pool, const BatchPoint& floor,
-                                   const std::function<bool()>& cancelled, bool& was_cancelled) {
-  constexpr int64_t kMostReplicas = int64_t{1} << 20;
-  // Beyond this many times what the rate alone needs, replicas stand idle and more of them change nothing.
-  constexpr int64_t kMostIdle = 32;
-  // The mean field may be too strict by this: the replay decides.
-  constexpr double kMeanFieldError = 0.7;
-  const double sustained = SustainedRate(job, pool) / static_cast<double>(pool.replica_count);
-  if (sustained <= 0) return std::nullopt;
-  const double needed = job.workload.requests_per_second / sustained;
-  const double least = std::ceil(job.slo.Any() ? kMeanFieldError * needed : needed / kTargetUtilization);
-  if (least > static_cast<double>(kMostReplicas)) return std::nullopt;
-  int64_t low = std::max<int64_t>(1, static_cast<int64_t>(least));
-  if (!job.slo.Any()) return low;
-  if (!Meets(floor, job.slo)) return std::nullopt;  // no number of replicas helps
-  const auto meets = [&](int64_t count) {
-    PlannedPool more = pool;
-    more.replica_count = count;
-    SystemResult result = ReplayLoad(job, more, nullptr, 1, cancelled);
-    was_cancelled |= result.cancelled;
-    if (job.mode == EstimationMode::kCalibrated) Calibrate(job, more, false, 1, result);
-    return !result.unstable && MeetsTargets(result, job.slo);
-  };
-  const int64_t most = std::min(low * kMostIdle, kMostReplicas);
-  int64_t high = low;
-  while (!was_cancelled && !meets(high)) {
-    if (high == most) return std::nullopt;
-    low = high + 1;
-    high = std::min(high + std::max<int64_t>(1, high / 2), most);
+Latency LoadMixture::Mixed::All() const {
+  const LatencySummary summary = seconds.Summarize();
+  return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
+}
+
+void LoadMixture::Add(const SystemResult& result) {
+  const double requests = result.requests_per_second;
+  ttft_.Add(result.ttft, result.samples.ttft, requests);
+  tpot_.Add(result.tpot, result.samples.tpot, requests);
+  end_to_end_.Add(result.end_to_end, result.samples.end_to_end, requests);
+  normalized_.Add(result.normalized, result.samples.normalized_time_per_output_token, requests);
+  if (result.samples.inter_token) {
+    const double mean = result.samples.inter_token->Summarize().mean_seconds;
+    inter_token_.seconds.Add(*result.samples.inter_token, mean > 0 ? result.inter_token.mean_seconds / mean : 1,
+                             result.output_tokens_per_second);
   }
-  while (!was_cancelled && low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (meets(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  if (was_cancelled) return std::nullopt;
-  return high;
+  all_.requests_per_second += requests;
+  all_.output_tokens_per_second += result.output_tokens_per_second;
+  all_.input_tokens_per_second += result.input_tokens_per_second;
+  all_.goodput_requests_per_second += result.goodput_requests_per_second;
+  all_.preemptions += result.preemptions;
+  all_.unstable |= result.unstable;
+  ttft_seconds_ += requests * result.ttft.mean_seconds;
+  queueing_seconds_ += requests * result.ttft.mean_seconds * result.queueing_share;
+}
+
+SystemResult LoadMixture::All() const {
+  SystemResult all = all_;
+  all.ttft = ttft_.All();
+  all.tpot = tpot_.All();
+  all.end_to_end = end_to_end_.All();
+  all.normalized = normalized_.All();
+  all.inter_token = inter_token_.All();
+  if (ttft_seconds_ > 0) all.queueing_share = queueing_seconds_ / ttft_seconds_;
+  return all;
 }
 
 }  // namespace sliceplan::planner

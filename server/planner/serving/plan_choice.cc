@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "server/planner/model_divisors.h"
 #include "server/planner/serving/batch_point.h"
 #include "server/planner/serving/frontier.h"
+#include "server/planner/serving/plan_merit.h"
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/serving_limits.h"
 
@@ -25,74 +25,34 @@ std::vector<int32_t> DivisorsOfCount(int64_t count) {
   return divisors;
 }
 
-int AxisCount(const Parallelism& parallelism) {
-  int count = 0;
-  for (const LogicalAxis axis : kLogicalAxes) count += parallelism.Degree(axis) > 1 ? 1 : 0;
-  return count;
-}
-
-// Smaller is better: what does not fit last, then by the load.
-struct Rank {
-  bool misses_memory = true;
-  bool misses_targets = true;
-  double cost = std::numeric_limits<double>::max();
-  int axes = 0;
-  int32_t tensor_complement = 0;
-
-  friend bool operator<(const Rank& a, const Rank& b) {
-    return std::tie(a.misses_memory, a.misses_targets, a.cost, a.axes, a.tensor_complement) <
-           std::tie(b.misses_memory, b.misses_targets, b.cost, b.axes, b.tensor_complement);
-  }
+// A legal plan in its place.
+struct RankedPlan {
+  std::unique_ptr<ReplicaPlan> plan;
+  PlanRank rank;
 };
 
-Rank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& plan, int64_t max_batch) {
-  Rank rank;
-  rank.axes = AxisCount(plan.parallelism());
-  rank.tensor_complement = -plan.parallelism().Degree(LogicalAxis::kTensor);
+PlanRank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& plan, int64_t max_batch) {
+  PlanRank rank;
+  rank.SetPlan(plan.parallelism());
   const int64_t asked = job.workload.load == ServingLoadKind::kBatch ? job.workload.batch_size : 1;
-  rank.misses_memory = max_batch < asked;
-  if (rank.misses_memory) {
-    rank.cost = -static_cast<double>(plan.memory().Of(asked, FullContext(job.workload)).headroom_bytes);
+  if (max_batch < asked) {
+    rank.key = -static_cast<double>(plan.memory().Of(asked, FullContext(job.workload)).headroom_bytes);
     return rank;
   }
-  const PlannedPool planned{&plan, pool.replica_count, max_batch};
-  switch (job.workload.load) {
-    case ServingLoadKind::kLargestBatch: {
-      const int64_t within = job.slo.Any() ? LargestBatchWithin(job, plan, max_batch) : max_batch;
-      const BatchPoint point = PointOf(job, plan, std::max<int64_t>(1, within));
-      rank.misses_targets = within < 1;
-      rank.cost = within < 1 ? point.tpot_seconds : -point.output_tokens_per_second;
-      break;
-    }
-    case ServingLoadKind::kBatch: {
-      const BatchPoint point = PointOf(job, plan, asked);
-      rank.misses_targets = !Meets(point, job.slo);
-      // The book's decode has its prompts read on chips of their own.
-      rank.cost = job.mode == EstimationMode::kRoofline ? point.tpot_seconds : point.end_to_end_seconds;
-      break;
-    }
-    case ServingLoadKind::kConcurrency: {
-      const int64_t users = std::max<int64_t>(1, job.workload.concurrency / std::max(1, pool.replica_count));
-      const BatchPoint point = PointOf(job, plan, std::min(users, max_batch));
-      rank.misses_targets = !Meets(point, job.slo);
-      rank.cost = -point.requests_per_second;
-      break;
-    }
-    case ServingLoadKind::kRate: {
-      const double rate = job.workload.requests_per_second / pool.replica_count;
-      const double sustained = SustainedRate(job, planned) / pool.replica_count;
-      rank.misses_targets = rate >= sustained;
-      rank.cost = rank.misses_targets ? -sustained : MeanSeconds(job, planned, rate);
-      break;
-    }
-  }
-  if (pool.role == PoolRole::kPrefill) rank.cost = plan.PrefillSeconds(1);
+  const PlanMerit merit = MeritOf(job, plan, max_batch, pool.replica_count);
+  rank.tier = merit.tier;
+  rank.seconds = merit.request_seconds;
+  rank.key = pool.role == PoolRole::kPrefill ? plan.PrefillSeconds(1)
+                                             : KeyOf(Objective::kMaxThroughputPerChip, job.workload, merit,
+                                                     plan.chip_count() * merit.replica_count, std::nullopt);
   return rank;
 }
 
-}  // namespace
-
-namespace {
+// Percentiles of users and at a rate are the replay's: the first plan that meets the targets there.
+bool NeedsReplay(const ServingJob& job, const ServingPool& pool) {
+  return job.pools.size() == 1 && pool.role == PoolRole::kBoth && job.slo.Any() &&
+         (job.workload.load == ServingLoadKind::kRate || job.workload.load == ServingLoadKind::kConcurrency);
+}
 
 // Beyond these an engine only copies weights or waits for its own stages; more of the same is more replicas.
 struct SpaceLimits {
@@ -175,7 +135,7 @@ std::vector<Parallelism> ServingPlansOf(const ServingJob& job, const ServingPool
 PlanChoice ChoosePlan(const ServingJob& job, const ServingPool& pool, MappingCache& mappings,
                       const std::function<bool()>& cancelled) {
   PlanChoice choice;
-  Rank best;
+  std::vector<RankedPlan> ranked;
   for (const Parallelism& parallelism : ServingPlansOf(job, pool)) {
     if (cancelled != nullptr && cancelled()) {
       choice.cancelled = true;
@@ -187,16 +147,30 @@ PlanChoice ChoosePlan(const ServingJob& job, const ServingPool& pool, MappingCac
       continue;
     }
     ++choice.considered_count;
-    std::unique_ptr<ReplicaPlan> plan = *std::move(made);
-    const int64_t max_batch = plan->memory().MaxBatch(FullContext(job.workload));
-    const Rank rank = RankOf(job, pool, *plan, max_batch);
-    if (pool.role != PoolRole::kPrefill) AddBatches(job, *plan, max_batch, choice.frontier);
-    if (choice.plan != nullptr && !(rank < best)) continue;
-    best = rank;
-    choice.fits = !rank.misses_memory;
-    choice.plan = std::move(plan);
+    RankedPlan& one = ranked.emplace_back();
+    one.plan = *std::move(made);
+    const int64_t max_batch = one.plan->memory().MaxBatch(FullContext(job.workload));
+    one.rank = RankOf(job, pool, *one.plan, max_batch);
+    if (pool.role != PoolRole::kPrefill) AddBatches(job, *one.plan, max_batch, choice.frontier);
   }
-  if (choice.plan != nullptr) choice.figure_missing = absl::OkStatus();
+  if (ranked.empty()) return choice;
+  choice.figure_missing = absl::OkStatus();
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const RankedPlan& a, const RankedPlan& b) { return a.rank.Order() < b.rank.Order(); });
+  size_t chosen = 0;
+  for (size_t i = 0; NeedsReplay(job, pool) && i < ranked.size() && ranked[i].rank.tier == PlanTier::kCarries; ++i) {
+    const PlannedPool planned{ranked[i].plan.get(), pool.replica_count,
+                              ranked[i].plan->memory().MaxBatch(FullContext(job.workload))};
+    ReplicaTrials trials;
+    const bool meets = trials.Meets(job, planned, cancelled, choice.cancelled);
+    if (choice.cancelled) return choice;
+    if (i == 0 || meets) choice.trials = std::move(trials);
+    if (!meets) continue;
+    chosen = i;
+    break;
+  }
+  choice.fits = ranked[chosen].rank.tier != PlanTier::kTooLarge;
+  choice.plan = std::move(ranked[chosen].plan);
   return choice;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace sliceplan::planner {
 namespace {
@@ -16,6 +17,12 @@ constexpr int64_t kMostResident = int64_t{1} << 17;
 
 Latency LatencyOf(const LatencySummary& summary) {
   return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
+}
+
+LatencyBar BarOf(const LatencyTargets& limits) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  return {limits.mean_seconds.value_or(kNone), limits.p50_seconds.value_or(kNone), limits.p95_seconds.value_or(kNone),
+          limits.p99_seconds.value_or(kNone)};
 }
 
 double Lowest(const LatencyTargets& limits) {
@@ -117,11 +124,15 @@ double SustainedRate(const ServingJob& job, const PlannedPool& pool) {
   return pool.plan->pool().role == PoolRole::kPrefill ? PromptRate(job, pool) : SustainedRate(job, pool, nullptr);
 }
 
-double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second) {
+MeanField MeanFieldAt(const ServingJob& job, const PlannedPool& pool, double requests_per_second) {
   PlannedPool one = pool;
   one.replica_count = 1;
-  const MeanField mean = OpenLoopMeanField(SystemOf(job, one, nullptr), MixOf(job, one, nullptr), requests_per_second,
-                                           job.workload.arrival_burstiness);
+  return OpenLoopMeanField(SystemOf(job, one, nullptr), MixOf(job, one, nullptr), requests_per_second,
+                           job.workload.arrival_burstiness);
+}
+
+double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second) {
+  const MeanField mean = MeanFieldAt(job, pool, requests_per_second);
   return mean.is_stable ? mean.end_to_end_seconds : std::numeric_limits<double>::max();
 }
 
@@ -146,7 +157,7 @@ CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, cons
 }
 
 SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
-                        const std::function<bool()>& cancelled) {
+                        const std::function<bool()>& cancelled, ReplayEnd end) {
   const ServingWorkload& workload = job.workload;
   const ServingSystem system = SystemOf(job, main, prefill);
   const RequestMix mix = MixOf(job, main, prefill);
@@ -167,10 +178,17 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
     load.arrival_burstiness = workload.arrival_burstiness;
   }
   options.limits = {Lowest(job.slo.ttft), Lowest(job.slo.tpot), Lowest(job.slo.end_to_end)};
-  const ReplayResult replayed = Replay(system, mix, load, options, cancelled);
+  if (end == ReplayEnd::kWhenATargetIsMissed && load.kind == LoadKind::kOpenLoop) {
+    options.bars = {BarOf(job.slo.ttft), BarOf(job.slo.tpot), BarOf(job.slo.end_to_end)};
+  }
+  options.keep_samples = job.pools.size() > 1 && prefill == nullptr;
+  ReplayResult replayed = Replay(system, mix, load, options, cancelled);
 
   SystemResult result;
+  result.missed = replayed.is_hopeless;
+  if (result.missed) return result;
   result.cancelled = !replayed.is_complete && cancelled != nullptr && cancelled();
+  result.samples = std::move(replayed.samples);
   result.ttft = LatencyOf(replayed.ttft);
   result.tpot = LatencyOf(replayed.tpot);
   result.inter_token = LatencyOf(replayed.inter_token);

@@ -27,7 +27,9 @@ double SustainedRate(const ServingJob& job, const PlannedPool& pool);
 // Of `main` with the prompts read by `prefill` where given.
 double SustainedRate(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill);
 
-// One replica of `pool` at a rate, in the mean: seconds from arrival to the last token; infinite beyond saturation.
+// One replica of `pool` at a rate, in the mean.
+MeanField MeanFieldAt(const ServingJob& job, const PlannedPool& pool, double requests_per_second);
+// Its seconds from arrival to the last token; the largest number beyond saturation.
 double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double requests_per_second);
 
 // Cache of one prompt, handed from a prefill replica to a decode replica over the data-centre network or, on GPUs, the
@@ -57,13 +59,18 @@ struct SystemResult {
   double prefill_busy_ratio = 0;
   int64_t preemptions = 0;
   bool unstable = false;
+  LatencySamples samples;  // where other pools take the rest of the load; not calibrated
   bool cancelled = false;
+  bool missed = false;  // stopped early: a target is missed for certain, nothing else is filled
 };
 
+enum class ReplayEnd { kWhenAllIsMeasured, kWhenATargetIsMissed };
+
 // Replays the load (kConcurrency or kRate) on `main`, prompts read by `prefill` where given. `share` of the load goes
-// to these replicas.
+// to these replicas. kWhenATargetIsMissed, at a rate only: it may end as soon as the answer to "are all targets met" is
+// no; what Calibrate adds only lengthens times.
 SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
-                        const std::function<bool()>& cancelled);
+                        const std::function<bool()>& cancelled, ReplayEnd end = ReplayEnd::kWhenAllIsMeasured);
 
 }  // namespace sliceplan::planner
 

@@ -40,7 +40,7 @@ class ReplayRun {
         options_(options),
         includes_startup_(options.include_startup && load.kind != LoadKind::kResidentBatch),
         main_(system.main, mix, /*hands_over=*/false, system.router, requests_),
-        tally_(options.limits) {
+        tally_(options.limits, options.bars, options.request_count) {
     if (system.prefill) prefill_.emplace(*system.prefill, mix, /*hands_over=*/true, system.router, requests_);
     const int64_t count = options.request_count;
     warmup_requests_ = static_cast<int64_t>(std::ceil(kWarmupShare * static_cast<double>(count)));
@@ -54,7 +54,7 @@ class ReplayRun {
   ReplayResult Result();
 
  private:
-  bool IsDone() const { return measured_done_ >= options_.request_count; }
+  bool IsDone() const { return measured_done_ >= options_.request_count || tally_.IsHopeless(); }
   void StartUsers();
   void Arrive();
   double Gap(int64_t index) const;
@@ -313,11 +313,13 @@ ReplayResult ReplayRun::Result() {
   tally_.FillLatencies(result);
   FillRates(start_, stop_, main_.replica_count(), prefill_ ? prefill_->replica_count() : 0, result);
   result.goodput_requests_per_second = result.requests_per_second * tally_.ShareWithinLimits();
+  if (options_.keep_samples) result.samples = tally_.TakeSamples();
   const double count = static_cast<double>(options_.request_count);
   result.is_unstable =
       load_.kind == LoadKind::kOpenLoop && static_cast<double>(waiting_at_end_ - waiting_at_start_) >
                                                kUnlikely * std::sqrt(count * std::max(1.0, load_.arrival_burstiness));
   result.is_complete = is_complete_;
+  result.is_hopeless = tally_.IsHopeless();
 
   const StationTotals& main = main_.state().totals;
   const StationTotals prefill = prefill_ ? prefill_->state().totals : StationTotals();

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "server/planner/serving/latency_stats.h"
 #include "server/planner/serving/serving_load.h"
@@ -24,6 +26,19 @@ struct LatencyLimits {
   double end_to_end_seconds = std::numeric_limits<double>::infinity();
 };
 
+// Upper limits of all requests together, seconds.
+struct LatencyBar {
+  double mean_seconds = std::numeric_limits<double>::infinity();
+  double p50_seconds = std::numeric_limits<double>::infinity();
+  double p95_seconds = std::numeric_limits<double>::infinity();
+  double p99_seconds = std::numeric_limits<double>::infinity();
+};
+struct LatencyBars {
+  LatencyBar ttft;
+  LatencyBar tpot;
+  LatencyBar end_to_end;
+};
+
 struct ReplayOptions {
   int64_t request_count = 10'000;  // measured; 1 to 2^24
   uint64_t seed = 1;
@@ -34,7 +49,19 @@ struct ReplayOptions {
   // are taken from the end of the warm-up until request_count requests have finished.
   bool include_startup = false;
   LatencyLimits limits;
+  // It stops as soon as one of these is missed whatever the rest of the requests does, `is_hopeless` true.
+  LatencyBars bars;
+  bool keep_samples = false;        // fills ReplayResult::samples
   int64_t max_events = 50'000'000;  // then it stops, `complete` false
+};
+
+// Every measured latency, in no order; seconds between tokens in bins.
+struct LatencySamples {
+  std::vector<double> ttft;
+  std::vector<double> tpot;
+  std::vector<double> end_to_end;
+  std::vector<double> normalized_time_per_output_token;
+  std::optional<WeightedSeconds> inter_token;
 };
 
 struct ReplayResult {
@@ -45,6 +72,7 @@ struct ReplayResult {
   LatencySummary normalized_time_per_output_token;  // end_to_end / output
   // Per token written after the warm-up. Tokens of one speculative step split its time evenly.
   LatencySummary inter_token;
+  LatencySamples samples;             // with keep_samples
   double queueing_share_of_ttft = 0;  // time before the first step that reads the prompt / TTFT, means
 
   double requests_per_second = 0;
@@ -62,7 +90,8 @@ struct ReplayResult {
   // number of arrivals, Poisson's at least. Closed loops are never unstable. Just above saturation a short replay
   // cannot tell: see saturation.h.
   bool is_unstable = false;
-  bool is_complete = true;  // false when cancelled or out of events: figures are of what was replayed
+  bool is_complete = true;   // false when cancelled or out of events: figures are of what was replayed
+  bool is_hopeless = false;  // a bar is missed; figures are of what was replayed
 
   // Counters from the start, warm-up included.
   int64_t measured_requests = 0;  // that finished

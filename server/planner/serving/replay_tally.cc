@@ -1,8 +1,35 @@
 #include "server/planner/serving/replay_tally.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace sliceplan::planner {
+namespace {
+
+// For the digits that a long sum loses.
+constexpr double kRoom = 1 + 1e-9;
+
+// Of `count` values the p-th percentile is that of rank ceil(p x count): as many may be larger.
+int64_t MostAbove(double p, int64_t count) {
+  return count - static_cast<int64_t>(std::ceil(p * static_cast<double>(count)));
+}
+
+}  // namespace
+
+BarWatch::BarWatch(const LatencyBar& bar, int64_t count)
+    : mean_seconds_left_(kRoom * bar.mean_seconds * static_cast<double>(count)),
+      percentiles_{{{bar.p50_seconds, MostAbove(0.50, count)},
+                    {bar.p95_seconds, MostAbove(0.95, count)},
+                    {bar.p99_seconds, MostAbove(0.99, count)}}} {}
+
+void BarWatch::Add(double seconds) {
+  mean_seconds_left_ -= seconds;
+  is_missed_ |= mean_seconds_left_ < 0;
+  for (Percentile& percentile : percentiles_) {
+    if (seconds > percentile.limit_seconds) is_missed_ |= --percentile.left < 0;
+  }
+}
 
 void ReplayTally::Record(const ReplayRequest& request, double now) {
   const double ttft = request.first_token - request.arrival;
@@ -11,10 +38,13 @@ void ReplayTally::Record(const ReplayRequest& request, double now) {
   ttft_.push_back(ttft);
   end_to_end_.push_back(end_to_end);
   normalized_.push_back(end_to_end / output);
+  ttft_bar_.Add(ttft);
+  all_bar_.Add(end_to_end);
   queueing_seconds_ += request.first_start - request.arrival;
   bool is_within = ttft <= limits_.ttft_seconds && end_to_end <= limits_.end_to_end_seconds;
   if (request.output > 1) {
     tpot_.push_back((now - request.first_token) / (output - 1));
+    tpot_bar_.Add(tpot_.back());
     is_within = is_within && tpot_.back() <= limits_.tpot_seconds;
   }
   if (is_within) ++within_limits_;
@@ -31,6 +61,10 @@ void ReplayTally::FillLatencies(ReplayResult& result) {
     const double measured = static_cast<double>(result.measured_requests);
     result.queueing_share_of_ttft = queueing_seconds_ / (result.ttft.mean_seconds * measured);
   }
+}
+
+LatencySamples ReplayTally::TakeSamples() {
+  return {std::move(ttft_), std::move(tpot_), std::move(end_to_end_), std::move(normalized_), std::move(gaps_)};
 }
 
 double ReplayTally::ShareWithinLimits() const {

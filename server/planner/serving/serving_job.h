@@ -4,6 +4,7 @@
 #define SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -100,6 +101,8 @@ struct ServingPool {
   int32_t replica_count = 1;
   const roofline::ServingEfficiency* efficiency = nullptr;  // outlives the job; required in kCalibrated
   std::optional<double> usd_per_chip_hour;
+  // Larger slices of the same chip, ascending by chips, for what does not fit; unset: none are known.
+  std::function<std::vector<hardware::Slice>()> larger_slices;
 };
 
 // How the bill is split over tokens.

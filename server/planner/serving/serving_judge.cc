@@ -6,20 +6,9 @@
 
 #include "server/planner/budget.h"
 #include "server/planner/serving/batch_point.h"
-#include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/replica_count.h"
 
 namespace sliceplan::planner {
-namespace {
-
-constexpr double kWorst = ServingJudge::kWorst;
-constexpr double kLeastRate = 1e-12;
-
-double Strictest(const LatencyTargets& targets) {
-  return std::min({targets.mean_seconds.value_or(kWorst), targets.p50_seconds.value_or(kWorst),
-                   targets.p95_seconds.value_or(kWorst), targets.p99_seconds.value_or(kWorst)});
-}
-
-}  // namespace
 
 ServingJob ServingJudge::JobOf(size_t candidate, PoolRole role) const {
   const ServingCandidate& from = question_.candidates[candidate];
@@ -34,6 +23,7 @@ ServingJob ServingJudge::JobOf(size_t candidate, PoolRole role) const {
   pool.slice = from.slice;
   pool.efficiency = from.efficiency;
   pool.usd_per_chip_hour = from.usd_per_chip_hour;
+  pool.larger_slices = from.larger_slices;
   job.pools.push_back(std::move(pool));
   return job;
 }
@@ -53,108 +43,106 @@ int64_t ServingJudge::LeastBatch() const {
   return question_.workload.load == ServingLoadKind::kBatch ? question_.workload.batch_size : 1;
 }
 
+bool ServingJudge::OrderIsExact() const {
+  switch (question_.workload.load) {
+    case ServingLoadKind::kLargestBatch:
+    case ServingLoadKind::kBatch: return true;
+    case ServingLoadKind::kConcurrency: return true;
+    case ServingLoadKind::kRate: return question_.objective != Objective::kMinStepTime;
+  }
+  return false;
+}
+
 bool ServingJudge::HasHeadroom(const ServingMemory& memory) const {
   return static_cast<double>(memory.headroom_bytes) >=
          question_.constraints.hbm_headroom_ratio * static_cast<double>(memory.capacity_bytes);
 }
 
-double ServingJudge::KeyOf(const ServingSummary& summary) const {
-  switch (question_.objective) {
-    case Objective::kMinCost:
-      return question_.workload.load == ServingLoadKind::kRate
-                 ? question_.candidates[summary.candidate].usd_per_chip_hour.value_or(kWorst) *
-                       static_cast<double>(summary.chip_count)
-                 : summary.usd_per_million_output_tokens.value_or(kWorst);
-    case Objective::kMaxThroughputPerChip: return -summary.output_tokens_per_second_per_chip;
-    case Objective::kMinChips: return static_cast<double>(summary.chip_count);
-    case Objective::kMinStepTime:
-    case Objective::kMinTimeToTrain: break;
-  }
-  return summary.tpot_seconds;
+bool ServingJudge::HasChips(size_t candidate, int64_t replica_count) const {
+  const ServingCandidate& from = question_.candidates[candidate];
+  return replica_count <= from.max_replica_count &&
+         replica_count * from.slice.TotalChips() <=
+             question_.constraints.max_chip_count.value_or(std::numeric_limits<int64_t>::max());
 }
 
-double ServingJudge::JudgeBatch(const ServingJob& job, const ReplicaPlan& plan, int64_t batch,
-                                ServingSummary& summary) const {
-  const BatchPoint point = PointOf(job, plan, batch);
-  summary.tpot_seconds = point.tpot_seconds;
-  return point.requests_per_second;
+void ServingJudge::Rank(const PlanMerit& merit, const ReplicaPlan& plan, JudgedPlan& judged) const {
+  judged.replica_count = merit.replica_count;
+  PlanRank& rank = judged.rank;
+  rank.tier = merit.tier;
+  rank.seconds = merit.request_seconds;
+  rank.chip_count = plan.chip_count() * merit.replica_count;
+  rank.candidate = judged.summary.candidate;
+  rank.key = planner::KeyOf(question_.objective, question_.workload, merit, rank.chip_count,
+                            question_.candidates[rank.candidate].usd_per_chip_hour);
+  rank.SetPlan(plan.parallelism());
 }
 
-double ServingJudge::JudgeRate(const ServingJob& job, const ReplicaPlan& plan, int64_t most, JudgedPlan& judged) const {
-  const double rate = question_.workload.requests_per_second;
-  const double limit = Strictest(question_.slo.tpot);
-  const double context = DecodeContext(question_.workload);
-  int64_t batch = most;
-  if (limit < kWorst) {
-    int64_t low = 0;
-    int64_t high = most;
-    while (low < high) {
-      const int64_t middle = low + (high - low + 1) / 2;
-      if (plan.TokenSeconds(middle, context) <= limit) {
-        low = middle;
-      } else {
-        high = middle - 1;
-      }
-    }
-    batch = low;
+void ServingJudge::Summarize(const PlanMerit& merit, const ReplicaPlan& plan, JudgedPlan& judged) const {
+  ServingSummary& summary = judged.summary;
+  summary.replica_count = merit.replica_count;
+  summary.chip_count = plan.chip_count() * merit.replica_count;
+  summary.tpot_seconds = merit.tpot_seconds;
+  summary.output_tokens_per_second_per_chip = merit.output_tokens_per_second / static_cast<double>(summary.chip_count);
+  const std::optional<double>& usd = question_.candidates[summary.candidate].usd_per_chip_hour;
+  summary.usd_per_million_output_tokens.reset();
+  if (usd && merit.output_tokens_per_second > 0) {
+    summary.usd_per_million_output_tokens =
+        *usd / kSecondsPerHour / summary.output_tokens_per_second_per_chip * kTokensPerMillion;
   }
-  judged.meets_targets = batch >= 1 && plan.PrefillSeconds(1) <= Strictest(question_.slo.ttft);
-  const PlannedPool pool{&plan, 1, std::max<int64_t>(1, batch)};
-  const double sustained = SustainedRate(job, pool);
-  const double replicas = std::ceil(rate / (kTargetUtilization * std::max(sustained, kLeastRate)));
-  judged.summary.replica_count = static_cast<int64_t>(std::clamp(replicas, 1.0, 1048576.0));
-  judged.summary.chip_count *= judged.summary.replica_count;
-  const double each = rate / static_cast<double>(judged.summary.replica_count);
-  const double seconds = MeanSeconds(job, pool, each);
-  judged.summary.tpot_seconds =
-      seconds >= kWorst ? seconds : std::max(0.0, seconds - plan.PrefillSeconds(1)) / question_.workload.output.Mean();
-  judged.meets_targets = judged.meets_targets && seconds < kWorst;
-  return rate;
+  BatchPoint mean;
+  mean.tpot_seconds = merit.tpot_seconds;
+  const bool meets = merit.tier == PlanTier::kCarries && Meets(mean, question_.slo);
+  summary.outcome = meets ? ServingOutcome::kFeasible : ServingOutcome::kMissesSlo;
 }
 
 std::optional<PruneReason> ServingJudge::Judge(size_t candidate, const ServingJob& job, const ReplicaPlan& plan,
                                                JudgedPlan& judged) const {
-  ServingSummary& summary = judged.summary;
-  summary.candidate = candidate;
-  summary.parallelism = plan.parallelism();
-  summary.chip_count = plan.chip_count();
+  judged.summary.candidate = candidate;
+  judged.summary.parallelism = plan.parallelism();
+  judged.summary.chip_count = plan.chip_count();
   const int64_t context = FullContext(question_.workload);
   const int64_t most = plan.memory().MaxBatch(context);
   const int64_t asked = LeastBatch();
   if (most < asked || !HasHeadroom(plan.memory().Of(asked, context))) return PruneReason::kOutOfMemory;
-  double requests_per_second = 0;
-  switch (question_.workload.load) {
-    case ServingLoadKind::kRate: requests_per_second = JudgeRate(job, plan, most, judged); break;
-    case ServingLoadKind::kLargestBatch: {
-      const int64_t within = question_.slo.Any() ? LargestBatchWithin(job, plan, most) : most;
-      judged.meets_targets = within >= 1;
-      requests_per_second = JudgeBatch(job, plan, std::max<int64_t>(1, within), summary);
-      break;
-    }
-    case ServingLoadKind::kBatch:
-    case ServingLoadKind::kConcurrency: {
-      const int64_t batch = question_.workload.load == ServingLoadKind::kBatch
-                                ? asked
-                                : std::min<int64_t>(question_.workload.concurrency, most);
-      requests_per_second = JudgeBatch(job, plan, batch, summary);
-      judged.meets_targets = summary.tpot_seconds <= Strictest(question_.slo.tpot);
-      break;
-    }
+  const bool at_rate = question_.workload.load == ServingLoadKind::kRate;
+  const PlanMerit merit = MeritOf(job, plan, most, std::nullopt);
+  Rank(merit, plan, judged);
+  if (!HasChips(candidate, merit.replica_count)) return PruneReason::kTooManyChips;
+  judged.is_bound = at_rate && question_.slo.Any();
+  if (at_rate) judged.floor_seconds = PointOf(job, plan, 1).tpot_seconds;
+  Summarize(merit, plan, judged);
+  if (!judged.is_bound || merit.tier != PlanTier::kCarries) return std::nullopt;
+  // What the frontier shows: as many as keep clear of saturation.
+  const double busy = static_cast<double>(merit.replica_count) / kTargetUtilization;
+  const int64_t likely = static_cast<int64_t>(std::ceil(busy));
+  if (likely > merit.replica_count && HasChips(candidate, likely)) {
+    PlanMerit clear = merit;
+    planner::SetReplicas(job, plan, most, likely, clear);
+    Summarize(clear, plan, judged);
+    // Tokens come faster with more replicas: no bound, so the order is that of what is likely.
+    if (question_.objective == Objective::kMinStepTime) Rank(clear, plan, judged);
   }
-  if (summary.replica_count > question_.candidates[candidate].max_replica_count ||
-      (question_.constraints.max_chip_count && summary.chip_count > *question_.constraints.max_chip_count)) {
-    return PruneReason::kTooManyChips;
-  }
-  const double tokens_per_second = requests_per_second * question_.workload.output.Mean();
-  summary.output_tokens_per_second_per_chip = tokens_per_second / static_cast<double>(summary.chip_count);
-  const std::optional<double>& usd = question_.candidates[candidate].usd_per_chip_hour;
-  if (usd && tokens_per_second > 0) {
-    summary.usd_per_million_output_tokens =
-        *usd * static_cast<double>(summary.chip_count) / kSecondsPerHour / tokens_per_second * kTokensPerMillion;
-  }
-  judged.key = KeyOf(summary);
-  summary.outcome = judged.meets_targets ? ServingOutcome::kFeasible : ServingOutcome::kMissesSlo;
   return std::nullopt;
+}
+
+bool ServingJudge::SetReplicas(const ServingJob& job, const ReplicaPlan& plan, int64_t replica_count,
+                               JudgedPlan& judged) const {
+  if (!HasChips(judged.summary.candidate, replica_count)) return false;
+  const PlanMerit merit = MeritOf(job, plan, plan.memory().MaxBatch(FullContext(question_.workload)), replica_count);
+  Rank(merit, plan, judged);
+  Summarize(merit, plan, judged);
+  return true;
+}
+
+double ServingJudge::KeyOf(const ServingEstimate& estimate) const {
+  PlanMerit merit;
+  merit.tpot_seconds = estimate.tpot ? estimate.tpot->mean_seconds : kWorst;
+  const bool at_rate = question_.workload.load == ServingLoadKind::kRate;
+  merit.output_tokens_per_second = at_rate ? question_.workload.requests_per_second * question_.workload.output.Mean()
+                                           : estimate.throughput.output_tokens_per_second;
+  std::optional<double> usd;
+  if (estimate.cost) usd = estimate.cost->usd_per_hour / static_cast<double>(estimate.chip_count);
+  return planner::KeyOf(question_.objective, question_.workload, merit, estimate.chip_count, usd);
 }
 
 }  // namespace sliceplan::planner

@@ -7,7 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/planner/serving/load_result.h"
+#include "server/planner/serving/plan_choice.h"
+#include "server/planner/serving/replica_count.h"
 #include "server/planner/serving/replica_plan.h"
 #include "server/planner/words.h"
 
@@ -64,6 +65,35 @@ bool FitsWith(const ServingJob& job, const ReplicaPlan& plan, int64_t batch_size
   return made.ok() && (*made)->memory().MaxBatch(FullContext(job.workload)) >= batch_size;
 }
 
+std::string SliceWords(const hardware::Slice& slice) {
+  const bool torus = slice.accelerator.fabric == hardware::FabricKind::kTorus;
+  return torus ? absl::StrCat(slice.topology, " (", CountWords(slice.chip_count), " chips)")
+               : absl::StrCat(CountWords(slice.chip_count), " chips");
+}
+
+// The field of the request that makes a pool's slice another one.
+FieldChange SliceChange(const ServingJob& job, const ServingPool& pool, const hardware::Slice& slice) {
+  const bool torus = slice.accelerator.fabric == hardware::FabricKind::kTorus;
+  const std::string prefix = job.pools_given ? absl::StrCat("pools[", &pool - job.pools.data(), "].") : "";
+  return {absl::StrCat(prefix, torus ? "slice.topology" : "slice.chip_count"),
+          torus ? slice.topology : absl::StrCat(slice.chip_count)};
+}
+
+// Of the larger slices, by any plan.
+std::optional<hardware::Slice> SmallestThatFits(const ServingJob& job, const ServingPool& pool, int64_t batch_size,
+                                                MappingCache& mappings) {
+  if (pool.larger_slices == nullptr) return std::nullopt;
+  ServingPool larger = pool;
+  for (hardware::Slice& slice : pool.larger_slices()) {
+    larger.slice = std::move(slice);
+    for (const Parallelism& plan : ServingPlansOf(job, larger)) {
+      auto made = ReplicaPlan::Make(job, larger, plan, batch_size, mappings);
+      if (made.ok() && (*made)->memory().MaxBatch(FullContext(job.workload)) >= batch_size) return larger.slice;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Fix> MemoryFix(const ServingJob& job, const ReplicaPlan& plan, int64_t batch_size,
                              MappingCache& mappings) {
   const int32_t most = plan.memory().MaxBatch(FullContext(job.workload));
@@ -91,6 +121,12 @@ std::optional<Fix> MemoryFix(const ServingJob& job, const ReplicaPlan& plan, int
     return Fix{"NARROWER_WEIGHTS",
                absl::StrCat("It fits with weights in ", hardware::DataTypeName(narrow), "."),
                {{"workload.precision.weights", value}},
+               std::nullopt};
+  }
+  if (const std::optional<hardware::Slice> larger = SmallestThatFits(job, plan.pool(), batch_size, mappings)) {
+    return Fix{"MORE_CHIPS",
+               absl::StrCat("It fits on ", SliceWords(*larger), ", the smallest such slice that holds it."),
+               {SliceChange(job, plan.pool(), *larger)},
                std::nullopt};
   }
   // Weights and one cache over more chips.
@@ -214,11 +250,14 @@ void SuggestReplicas(const ServingJob& job, int64_t replica_count, ServingEstima
         absl::StrCat("replica_count: none busier than ", PercentWords(kTargetUtilization), " of what it sustains"));
   }
   if (estimate.outcome != ServingOutcome::kMissesSlo && estimate.outcome != ServingOutcome::kUnstable) return;
-  estimate.smallest_fix = Fix{
+  Fix fix{
       "MORE_REPLICAS",
       absl::StrCat(CountWords(replica_count), " replicas meet the rate", job.slo.Any() ? " and every target." : "."),
-      {{"pools[0].replica_count", absl::StrCat(replica_count)}},
+      {},
       std::nullopt};
+  // A request that names one slice has no field for them.
+  if (job.pools_given) fix.changes.push_back({"pools[0].replica_count", absl::StrCat(replica_count)});
+  estimate.smallest_fix = std::move(fix);
 }
 
 }  // namespace sliceplan::planner

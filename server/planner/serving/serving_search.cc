@@ -3,30 +3,38 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <queue>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/planner/budget.h"
-#include "server/planner/proposal_words.h"
 #include "server/planner/serving/batch_point.h"
 #include "server/planner/serving/estimate_serving.h"
 #include "server/planner/serving/plan_choice.h"
-#include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/plan_merit.h"
+#include "server/planner/serving/replica_count.h"
 #include "server/planner/serving/replica_plan.h"
+#include "server/planner/serving/serving_apart.h"
 #include "server/planner/serving/serving_judge.h"
 #include "server/planner/serving/serving_limits.h"
+#include "server/planner/serving/serving_misses.h"
+#include "server/planner/serving/serving_reasons.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
 namespace {
 
-// Estimated in full for each proposal asked for: the mean field orders neighbours wrongly now and then.
+// Where the order of plans is not exact, as many are estimated in full for each proposal asked for: the mean field
+// orders neighbours wrongly now and then.
 constexpr size_t kEstimatedPerProposal = 2;
 constexpr double kWorst = ServingJudge::kWorst;
 // Replicas of more chips are looked at only when the model fits on nothing smaller.
 constexpr int64_t kLargeReplica = 256;
+// Of pools apart that are tried, cheapest first.
+constexpr size_t kMostPairs = 12;
 
 class Search {
  public:
@@ -44,22 +52,18 @@ class Search {
       if (!Continue()) break;
       JudgeCandidate(i);
     }
+    if (!answer_.cancelled) TakeBest();
+    if (!answer_.cancelled && question_.workload.load == ServingLoadKind::kRate) TakeApart();
     if (answer_.cancelled) return std::move(answer_);
-    std::sort(judged_.begin(), judged_.end(),
-              [](const JudgedPlan& a, const JudgedPlan& b) { return a.Order() < b.Order(); });
+    Pruned(PruneReason::kComputeFloor) += static_cast<int64_t>(judged_.size()) - answer_.evaluated_count;
     FillFrontier();
-    EstimateBest();
-    if (!answer_.cancelled && question_.workload.load == ServingLoadKind::kRate) EstimateApart();
-    if (answer_.cancelled) return std::move(answer_);
     Rank();
     FillNearMisses();
     if (has_large_replicas_) {
       answer_.assumptions.push_back(absl::StrCat("candidates: replicas of more than ", CountWords(kLargeReplica),
                                                  " chips were left out, because smaller ones hold the model"));
     }
-    // At a rate and with users the mean field orders plans, and it is no bound.
-    answer_.exhaustive &=
-        question_.workload.load == ServingLoadKind::kBatch || question_.workload.load == ServingLoadKind::kLargestBatch;
+    SetProof();
     return std::move(answer_);
   }
 
@@ -69,7 +73,7 @@ class Search {
     if (signal_ == nullptr) return true;
     switch (signal_()) {
       case SearchSignal::kGoOn: return true;
-      case SearchSignal::kAnswerNow: answer_.exhaustive = false; return false;
+      case SearchSignal::kAnswerNow: answer_.exhaustive = was_seen_whole_ = false; return false;
       case SearchSignal::kCancel: answer_.cancelled = true; return false;
     }
     return true;
@@ -80,9 +84,18 @@ class Search {
     return [this] { return signal_() == SearchSignal::kCancel; };
   }
 
-  bool NeedsPrice() const { return question_.objective == Objective::kMinCost; }
+  bool NeedsPrice() const { return question_.objective == Objective::kMinCost && question_.requires_price; }
 
   int64_t& Pruned(PruneReason reason) { return answer_.pruned[static_cast<size_t>(reason)]; }
+
+  // Of one replica: what one slice costs at a rate, whatever the plan.
+  double LeastKeyOfSlice(const ServingCandidate& candidate) const {
+    if (question_.workload.load != ServingLoadKind::kRate || !judge_.OrderIsExact()) return -kWorst;
+    PlanMerit merit;
+    merit.output_tokens_per_second = question_.workload.requests_per_second * question_.workload.output.Mean();
+    return KeyOf(question_.objective, question_.workload, merit, candidate.slice.TotalChips(),
+                 candidate.usd_per_chip_hour);
+  }
 
   void JudgeCandidate(size_t index) {
     const ServingCandidate& candidate = question_.candidates[index];
@@ -97,6 +110,7 @@ class Search {
     if (candidate.slice.TotalChips() > kLargeReplica && !judged_.empty()) {
       ++Pruned(PruneReason::kTooManyChips);
       has_large_replicas_ = true;
+      least_unseen_ = std::min(least_unseen_, LeastKeyOfSlice(candidate));
       return;
     }
     const ServingJob job = judge_.JobOf(index, PoolRole::kBoth);
@@ -121,29 +135,15 @@ class Search {
       return;
     }
     ++Pruned(*pruned);
-    if (*pruned == PruneReason::kOutOfMemory) AddTooLarge(judged.summary, plan, judge_.LeastBatch());
-  }
-
-  void AddTooLarge(const ServingSummary& summary, const ReplicaPlan& plan, int64_t asked) {
-    const ServingMemory memory = plan.memory().Of(asked, FullContext(question_.workload));
-    ServingMiss miss;
-    miss.plan = summary;
-    miss.plan.outcome = ServingOutcome::kOutOfMemory;
-    miss.shortfall.limit = "hbm_bytes";
-    miss.shortfall.needed = static_cast<double>(memory.used_bytes);
-    miss.shortfall.available = static_cast<double>(memory.capacity_bytes);
-    miss.shortfall.missing = std::max(1.0, miss.shortfall.needed - miss.shortfall.available);
-    const auto nearer = [](const ServingMiss& a, const ServingMiss& b) {
-      return a.shortfall.missing < b.shortfall.missing;
-    };
-    too_large_.insert(std::upper_bound(too_large_.begin(), too_large_.end(), miss, nearer), miss);
-    if (too_large_.size() > kMaxNearMisses) too_large_.pop_back();
+    if (*pruned == PruneReason::kOutOfMemory) {
+      too_large_.Add(judged.summary, plan, question_.workload, judge_.LeastBatch());
+    }
   }
 
   void FillFrontier() {
     std::vector<const JudgedPlan*> plans;
     for (const JudgedPlan& judged : judged_) {
-      if (judged.meets_targets) plans.push_back(&judged);
+      if (judged.summary.outcome == ServingOutcome::kFeasible) plans.push_back(&judged);
     }
     std::stable_sort(plans.begin(), plans.end(), [](const JudgedPlan* a, const JudgedPlan* b) {
       return a->summary.tpot_seconds < b->summary.tpot_seconds;
@@ -161,185 +161,216 @@ class Search {
     }
   }
 
-  void EstimateBest() {
-    const size_t count = std::min(judged_.size(), kEstimatedPerProposal * question_.proposal_count);
-    for (size_t i = 0; i < count; ++i) {
-      // What was asked for is estimated even when time is out; the engine still hears a cancellation.
-      if (!Continue() && (answer_.cancelled || i >= question_.proposal_count)) break;
-      const ServingSummary& summary = judged_[i].summary;
-      ServingJob job = judge_.JobOf(summary.candidate, PoolRole::kBoth);
-      job.pools[0].parallelism = summary.parallelism;
-      job.pools[0].replica_count = static_cast<int32_t>(summary.replica_count);
-      Estimate(job, {summary.candidate});
+  // Best first. A plan whose replicas are a bound goes back to its place once a replay has counted them.
+  void TakeBest() {
+    const auto behind = [this](size_t a, size_t b) {
+      return std::make_tuple(judged_[a].rank.Order(), a) > std::make_tuple(judged_[b].rank.Order(), b);
+    };
+    std::priority_queue<size_t, std::vector<size_t>, decltype(behind)> queue(behind);
+    for (size_t i = 0; i < judged_.size(); ++i) {
+      if (judged_[i].rank.tier == PlanTier::kCarries) {
+        queue.push(i);
+      } else {
+        missed_.push_back(i);
+      }
     }
-    Pruned(PruneReason::kComputeFloor) += static_cast<int64_t>(judged_.size() - count);
+    const size_t wanted = question_.proposal_count * (judge_.OrderIsExact() ? 1 : kEstimatedPerProposal);
+    size_t tried = 0;
+    while (!queue.empty() && estimated_.size() < wanted) {
+      // What was asked for is tried even when time is out; the engine still hears a cancellation.
+      if (!Continue() && (answer_.cancelled || tried >= question_.proposal_count)) break;
+      const size_t index = queue.top();
+      queue.pop();
+      JudgedPlan& judged = judged_[index];
+      if (counted_.count(index) == 0) ++answer_.evaluated_count;
+      if (judged.is_bound) {
+        const bool is_possible = CountReplicas(index);
+        if (answer_.cancelled) return;
+        if (!is_possible) {
+          missed_.push_back(index);
+          ++tried;
+          continue;
+        }
+        if (judged.is_bound || judge_.OrderIsExact()) {
+          queue.push(index);
+          continue;
+        }
+      }
+      ++tried;
+      ServingJob job = JobOf(judged, judged.replica_count);
+      EstimatePlan(job, {judged.summary.candidate}, judged.rank, counted_[index].trials);
+      if (answer_.cancelled) return;
+    }
+    // What is left is behind what was taken, where the order is exact; else no token of it can come before its floor.
+    for (; !queue.empty(); queue.pop()) {
+      const JudgedPlan& judged = judged_[queue.top()];
+      least_unseen_ = std::min(least_unseen_, judge_.OrderIsExact() ? judged.rank.key : judged.floor_seconds);
+    }
   }
 
-  // Estimates once, and once more with the replicas that the first says are needed, where there are that many.
-  void Estimate(ServingJob& job, std::vector<size_t> candidates) {
-    ServingAnswer answer = EstimateServing(job, mappings_, Cancelled());
-    ++answer_.evaluated_count;
-    const std::optional<int32_t> needed = answer.estimate.replica_count;
-    const bool fits = answer.estimate.outcome == ServingOutcome::kFeasible;
-    if (job.pools.size() == 1 && needed && *needed != job.pools[0].replica_count &&
-        *needed <= question_.candidates[candidates[0]].max_replica_count && (!fits || question_.slo.Any())) {
-      job.pools[0].replica_count = *needed;
-      answer = EstimateServing(job, mappings_, Cancelled());
+  ServingJob JobOf(const JudgedPlan& judged, int64_t replica_count) const {
+    ServingJob job = judge_.JobOf(judged.summary.candidate, PoolRole::kBoth);
+    job.pools[0].parallelism = judged.summary.parallelism;
+    job.pools[0].replica_count = static_cast<int32_t>(replica_count);
+    return job;
+  }
+
+  // One replay more, or where the order is not exact as many as it takes. False: no number of replicas meets the
+  // targets, or more than there may be.
+  bool CountReplicas(size_t index) {
+    JudgedPlan& judged = judged_[index];
+    Counted& counted = counted_[index];
+    if (counted.plan == nullptr) {
+      counted.job = JobOf(judged, 1);
+      auto plan = ReplicaPlan::Make(counted.job, counted.job.pools[0], judged.summary.parallelism,
+                                    NominalBatch(question_.workload), mappings_);
+      if (!plan.ok()) return false;
+      counted.plan = *std::move(plan);
+      const PlannedPool pool{counted.plan.get(), 1, counted.plan->memory().MaxBatch(FullContext(question_.workload))};
+      counted.counter.emplace(counted.job, pool, counted.trials);
     }
+    ReplicaCounter& counter = *counted.counter;
+    do {
+      if (!counter.is_done()) counter.Advance(Cancelled(), answer_.cancelled);
+    } while (!counter.is_done() && !judge_.OrderIsExact());
+    const bool is_possible = !counter.is_done() || counter.count();
+    judged.is_bound = !counter.is_done();
+    if (is_possible &&
+        judge_.SetReplicas(counted.job, *counted.plan, counter.count().value_or(counter.bound()), judged)) {
+      return true;
+    }
+    judged.summary.outcome = ServingOutcome::kMissesSlo;
+    return false;
+  }
+
+  // Adds it to the estimated or, when it does not run as asked, to those that miss.
+  void EstimatePlan(const ServingJob& job, std::vector<size_t> candidates, const PlanRank& rank,
+                    ReplicaTrials& trials) {
+    ServingAnswer answer = EstimateServing(job, mappings_, Cancelled(), job.pools.size() == 1 ? &trials : nullptr);
     answer_.cancelled |= answer.cancelled;
     if (!answer.violations.empty() || answer.cancelled) return;
-    ServingProposal proposal;
-    proposal.candidates = std::move(candidates);
-    for (const ServingPool& pool : job.pools) proposal.roles.push_back(pool.role);
-    proposal.estimate = std::move(answer.estimate);
-    estimated_.push_back(std::move(proposal));
-  }
-
-  // Prompts on the slice that reads them cheapest, output on the one that writes it best: one pair.
-  void EstimateApart() {
-    const std::optional<size_t> decode = BestAlone(PoolRole::kDecode);
-    const std::optional<size_t> prefill = BestAlone(PoolRole::kPrefill);
-    if (!decode || !prefill || answer_.cancelled) return;
-    ServingJob job = judge_.JobOf(*prefill, PoolRole::kPrefill);
-    job.pools.push_back(judge_.JobOf(*decode, PoolRole::kDecode).pools[0]);
-    job.pools_given = true;
-    for (size_t i = 0; i < job.pools.size(); ++i) {
-      PlanChoice choice = ChoosePlan(job, job.pools[i], mappings_, Cancelled());
-      if (choice.plan == nullptr || !choice.fits) return;
-      job.pools[i].parallelism = choice.plan->parallelism();
-      const PlannedPool pool{choice.plan.get(), 1, choice.plan->memory().MaxBatch(FullContext(question_.workload))};
-      const double sustained = std::max(SustainedRate(job, pool), 1e-12);
-      const double replicas = std::ceil(question_.workload.requests_per_second / (kTargetUtilization * sustained));
-      const size_t candidate = i == 0 ? *prefill : *decode;
-      if (replicas > static_cast<double>(question_.candidates[candidate].max_replica_count)) return;
-      job.pools[i].replica_count = static_cast<int32_t>(std::max(1.0, replicas));
-    }
-    Estimate(job, {*prefill, *decode});
-    // The counts by the mean field leave room: fewer decode replicas, then fewer that read prompts.
-    for (const size_t pool : {size_t{1}, size_t{0}}) {
-      while (!answer_.cancelled && !estimated_.empty() && job.pools[pool].replica_count > 1 &&
-             estimated_.back().estimate.outcome == ServingOutcome::kFeasible) {
-        --job.pools[pool].replica_count;
-        const size_t before = estimated_.size();
-        Estimate(job, {*prefill, *decode});
-        if (estimated_.size() == before) break;
-        if (estimated_.back().estimate.outcome != ServingOutcome::kFeasible) {
-          estimated_.pop_back();
-          ++job.pools[pool].replica_count;
-          break;
-        }
-        estimated_.erase(estimated_.end() - 2);
-      }
+    RankedProposal one;
+    one.rank = rank;
+    if (!judge_.OrderIsExact()) one.rank.key = judge_.KeyOf(answer.estimate);
+    one.proposal.candidates = std::move(candidates);
+    for (const ServingPool& pool : job.pools) one.proposal.roles.push_back(pool.role);
+    one.proposal.estimate = std::move(answer.estimate);
+    if (one.proposal.estimate.outcome == ServingOutcome::kFeasible) {
+      estimated_.push_back(std::move(one));
+    } else if (one.proposal.estimate.shortfall) {
+      AddMiss(MissOf(one.proposal), answer_.near_misses);
     }
   }
 
-  // Dollars (or chips, unpriced) per unit of work in that role alone.
-  std::optional<size_t> BestAlone(PoolRole role) {
-    std::optional<size_t> best;
-    double best_cost = kWorst;
-    for (const JudgedPlan& judged : judged_) {
-      if (!judged.meets_targets) continue;
-      const size_t index = judged.summary.candidate;
-      const ServingJob job = judge_.JobOf(index, role);
-      auto made =
-          ReplicaPlan::Make(job, job.pools[0], judged.summary.parallelism, NominalBatch(question_.workload), mappings_);
-      if (!made.ok() || !Continue()) return best;
-      const PlannedPool pool{made->get(), 1, (*made)->memory().MaxBatch(FullContext(question_.workload))};
-      if (pool.max_batch_size < 1) continue;
-      const double cost = static_cast<double>((*made)->chip_count()) *
-                          question_.candidates[index].usd_per_chip_hour.value_or(1) /
-                          std::max(SustainedRate(job, pool), 1e-12);
-      if (cost >= best_cost) continue;
-      best_cost = cost;
-      best = index;
+  // Prompts on a slice that reads them cheaply, output on one that writes it cheaply: pairs in the order of their
+  // bounds, until those are behind the best pair or all proposals.
+  void TakeApart() {
+    std::vector<ApartPair> pairs = CheapestPairs(question_, judge_, judged_, mappings_, [this] { return Continue(); });
+    if (pairs.size() > kMostPairs) pairs.resize(kMostPairs);
+    double best_key = kWorst;
+    for (ApartPair& pair : pairs) {
+      if (!Continue()) return;
+      const double least_key = KeyOfPair(pair);
+      if (least_key >= best_key) return;
+      const bool is_full = estimated_.size() >= question_.proposal_count;
+      if (is_full && judge_.OrderIsExact() && least_key > estimated_[question_.proposal_count - 1].rank.key) return;
+      least_unseen_ = std::min(least_unseen_, judge_.OrderIsExact() ? least_key : -kWorst);
+      if (!SetReplicas(pair, mappings_, Cancelled()) || !TakePair(pair)) continue;
+      // By time per token the bounds say nothing: one pair is enough.
+      if (!judge_.OrderIsExact()) return;
+      best_key = std::min(best_key, estimated_.back().rank.key);
     }
-    return best;
   }
 
-  // By the estimates: feasible first, then the objective.
+  // False: it does not run as asked after all.
+  bool TakePair(const ApartPair& pair) {
+    ReplicaTrials none;
+    const size_t before = estimated_.size();
+    EstimatePlan(pair.job, pair.candidates, PlanRank(), none);
+    if (estimated_.size() == before) return false;
+    PlanRank& rank = estimated_.back().rank;
+    const ServingEstimate& estimate = estimated_.back().proposal.estimate;
+    rank.tier = PlanTier::kCarries;
+    rank.key = judge_.KeyOf(estimate);
+    rank.seconds = estimate.end_to_end ? estimate.end_to_end->mean_seconds : kWorst;
+    rank.chip_count = estimate.chip_count;
+    rank.candidate = pair.candidates[0];
+    return true;
+  }
+
+  // Of what a pair costs at least, in dollars or chips.
+  double KeyOfPair(const ApartPair& pair) const {
+    PlanMerit merit;
+    merit.output_tokens_per_second = question_.workload.requests_per_second * question_.workload.output.Mean();
+    const auto chips = static_cast<int64_t>(std::ceil(pair.least_chips));
+    const std::optional<double> usd =
+        pair.least_usd ? std::optional<double>(*pair.least_usd / static_cast<double>(chips)) : std::nullopt;
+    return KeyOf(question_.objective, question_.workload, merit, chips, usd);
+  }
+
+  // In the order of the objective.
   void Rank() {
-    const auto key = [this](const ServingProposal& proposal) {
-      ServingSummary summary;
-      summary.candidate = proposal.candidates.back();
-      summary.chip_count = proposal.estimate.chip_count;
-      summary.tpot_seconds = proposal.estimate.tpot ? proposal.estimate.tpot->mean_seconds : kWorst;
-      summary.output_tokens_per_second_per_chip = proposal.estimate.throughput.output_tokens_per_second_per_chip;
-      if (proposal.estimate.cost) {
-        const double tokens = std::max(proposal.estimate.throughput.output_tokens_per_second, 1e-12);
-        summary.usd_per_million_output_tokens =
-            proposal.estimate.cost->usd_per_hour / kSecondsPerHour / tokens * kTokensPerMillion;
-      }
-      double objective = judge_.KeyOf(summary);
-      if (question_.objective == Objective::kMinCost && question_.workload.load == ServingLoadKind::kRate) {
-        objective = proposal.estimate.cost ? proposal.estimate.cost->usd_per_hour : kWorst;
-      }
-      return std::make_tuple(proposal.estimate.outcome != ServingOutcome::kFeasible, objective, summary.tpot_seconds,
-                             summary.chip_count);
-    };
     std::stable_sort(estimated_.begin(), estimated_.end(),
-                     [&](const ServingProposal& a, const ServingProposal& b) { return key(a) < key(b); });
-    for (ServingProposal& proposal : estimated_) {
-      if (proposal.estimate.outcome != ServingOutcome::kFeasible) {
-        AddMiss(proposal);
-      } else if (answer_.proposals.size() < question_.proposal_count) {
-        answer_.proposals.push_back(std::move(proposal));
+                     [](const RankedProposal& a, const RankedProposal& b) { return a.rank.Order() < b.rank.Order(); });
+    if (estimated_.size() > question_.proposal_count) estimated_.resize(question_.proposal_count);
+    for (size_t i = 0; i + 1 < estimated_.size(); ++i) {
+      estimated_[i].proposal.beats_next_because = ServingReason(question_.objective, estimated_[i], estimated_[i + 1]);
+    }
+    for (RankedProposal& one : estimated_) answer_.proposals.push_back(std::move(one.proposal));
+  }
+
+  // Proven is what no bound of what was not estimated is below.
+  void SetProof() {
+    // The throughput of users that is reported is then the replay's, which the order only comes near.
+    const bool by_mean =
+        question_.workload.load == ServingLoadKind::kConcurrency && question_.mode == EstimationMode::kRoofline;
+    if (by_mean) answer_.exhaustive = was_seen_whole_ = false;
+    if (estimated_.empty()) {
+      answer_.exhaustive = answer_.exhaustive && least_unseen_ >= kWorst;
+      return;
+    }
+    const double best = estimated_[0].rank.key;
+    answer_.exhaustive = answer_.exhaustive && least_unseen_ >= best;
+    if (!answer_.exhaustive && least_unseen_ > 0 && best > 0 && was_seen_whole_) {
+      answer_.optimality_gap_ratio = std::max(0.0, 1 - least_unseen_ / best);
+    }
+  }
+
+  // When there are fewer proposals than asked for, plans that miss a target; and those that do not fit, in full.
+  void FillNearMisses() {
+    if (answer_.proposals.size() < question_.proposal_count) {
+      std::stable_sort(missed_.begin(), missed_.end(),
+                       [this](size_t a, size_t b) { return judged_[a].rank.Order() < judged_[b].rank.Order(); });
+      std::vector<size_t> slices;
+      for (const size_t index : missed_) {
+        const JudgedPlan& judged = judged_[index];
+        if (slices.size() >= kMaxNearMisses || answer_.near_misses.size() >= kMaxNearMisses || answer_.cancelled) break;
+        if (std::find(slices.begin(), slices.end(), judged.summary.candidate) != slices.end()) continue;
+        slices.push_back(judged.summary.candidate);
+        EstimatePlan(JobOf(judged, judged.summary.replica_count), {judged.summary.candidate}, judged.rank,
+                     counted_[index].trials);
       }
     }
-    for (size_t i = 0; i + 1 < answer_.proposals.size(); ++i) {
-      answer_.proposals[i].beats_next_because = Because(answer_.proposals[i], answer_.proposals[i + 1]);
-    }
-  }
-
-  std::string Because(const ServingProposal& proposal, const ServingProposal& next) const {
-    const ServingEstimate& a = proposal.estimate;
-    const ServingEstimate& b = next.estimate;
-    const auto usd = [](const ServingEstimate& e) { return e.cost ? e.cost->usd_per_hour : 0.0; };
-    const std::string tokens = absl::StrCat("a token every ", SecondsWords(a.tpot ? a.tpot->mean_seconds : 0),
-                                            " against ", SecondsWords(b.tpot ? b.tpot->mean_seconds : 0));
-    const std::string chips = absl::StrCat(CountWords(a.chip_count), " chips against ", CountWords(b.chip_count));
-    const std::string money =
-        a.cost && b.cost ? absl::StrCat(UsdWords(usd(a)), " an hour against ", UsdWords(usd(b))) : "";
-    const std::string dense =
-        absl::StrCat(NumberWords(a.throughput.output_tokens_per_second_per_chip), " tokens a second and chip against ",
-                     NumberWords(b.throughput.output_tokens_per_second_per_chip));
-    switch (question_.objective) {
-      case Objective::kMinCost: return absl::StrCat(money, "; ", tokens, ".");
-      case Objective::kMinChips: return absl::StrCat(chips, "; ", tokens, ".");
-      case Objective::kMaxThroughputPerChip: return absl::StrCat(dense, "; ", tokens, ".");
-      case Objective::kMinStepTime:
-      case Objective::kMinTimeToTrain: break;
-    }
-    return absl::StrCat(tokens, "; ", money.empty() ? chips : money, ".");
-  }
-
-  void AddMiss(const ServingProposal& proposal) {
-    if (answer_.near_misses.size() >= kMaxNearMisses || !proposal.estimate.shortfall) return;
-    ServingMiss miss;
-    miss.plan.candidate = proposal.candidates.back();
-    miss.plan.parallelism = proposal.estimate.pools.back().parallelism;
-    miss.plan.replica_count = proposal.estimate.pools.back().replica_count;
-    miss.plan.chip_count = proposal.estimate.chip_count;
-    miss.plan.outcome = proposal.estimate.outcome;
-    miss.plan.tpot_seconds = proposal.estimate.tpot ? proposal.estimate.tpot->mean_seconds : 0;
-    miss.plan.output_tokens_per_second_per_chip = proposal.estimate.throughput.output_tokens_per_second_per_chip;
-    miss.shortfall = *proposal.estimate.shortfall;
-    miss.smallest_fix = proposal.estimate.smallest_fix;
-    answer_.near_misses.push_back(std::move(miss));
-  }
-
-  // Those that do not fit, in full.
-  void FillNearMisses() {
-    for (ServingMiss& miss : too_large_) {
+    for (const ServingMiss& miss : too_large_.plans()) {
       if (answer_.near_misses.size() >= kMaxNearMisses) return;
+      ServingMiss added = miss;
       ServingJob job = judge_.JobOf(miss.plan.candidate, PoolRole::kBoth);
       job.pools[0].parallelism = miss.plan.parallelism;
       const ServingAnswer answer = EstimateServing(job, mappings_, Cancelled());
-      if (answer.estimate.shortfall) miss.shortfall = *answer.estimate.shortfall;
-      miss.smallest_fix = answer.estimate.smallest_fix;
-      miss.plan.tpot_seconds = answer.estimate.decode.time.expected_seconds;
-      answer_.near_misses.push_back(std::move(miss));
+      if (answer.estimate.shortfall) added.shortfall = *answer.estimate.shortfall;
+      added.smallest_fix = answer.estimate.smallest_fix;
+      added.plan.tpot_seconds = answer.estimate.decode.time.expected_seconds;
+      AddMiss(std::move(added), answer_.near_misses);
     }
   }
+
+  // A plan whose replicas are being counted. Its parts point at each other.
+  struct Counted {
+    ServingJob job;
+    std::unique_ptr<ReplicaPlan> plan;
+    ReplicaTrials trials;
+    std::optional<ReplicaCounter> counter;
+  };
 
   const ServingQuestion& question_;
   const ServingJudge judge_;
@@ -348,8 +379,12 @@ class Search {
   ServingSearchAnswer answer_;
   bool has_large_replicas_ = false;
   std::vector<JudgedPlan> judged_;
-  std::vector<ServingMiss> too_large_;
-  std::vector<ServingProposal> estimated_;
+  TooLargePlans too_large_;
+  std::vector<size_t> missed_;         // of judged_
+  std::map<size_t, Counted> counted_;  // by index of judged_
+  std::vector<RankedProposal> estimated_;
+  double least_unseen_ = kWorst;  // no plan that was not estimated has a smaller key
+  bool was_seen_whole_ = true;    // all plans were judged
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The best ways to serve a load among many slices: which slice, how spread, how many replicas, prompts read apart or
-// not. Every legal plan of every slice is judged in the mean (saturation.h); the best are estimated in full by the code
-// that answers single estimates, and ordered by that. docs/serving.md.
+// not. Every legal plan of every slice gets its place in the mean, with the fewest replicas that could do; best first,
+// replays say how many it takes, until no bound is better. docs/serving.md, section 4.
 #ifndef SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_SEARCH_H_
 #define SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_SEARCH_H_
 
@@ -23,7 +23,8 @@ struct ServingCandidate {
   hardware::Slice slice;
   const roofline::ServingEfficiency* efficiency = nullptr;  // outlives the search; required in kCalibrated
   std::optional<double> usd_per_chip_hour;
-  int64_t max_replica_count = int64_t{1} << 20;  // free slices
+  int64_t max_replica_count = int64_t{1} << 20;                 // free slices
+  std::function<std::vector<hardware::Slice>()> larger_slices;  // as of ServingPool
 };
 
 struct ServingQuestion {
@@ -34,8 +35,9 @@ struct ServingQuestion {
   EstimationMode mode = EstimationMode::kCalibrated;
   CostSplit cost_split;
   // kMinStepTime: time per output token. kMinCost: dollars per hour at a rate, else per output token. kMinChips: chips
-  // of all replicas. kMinTimeToTrain is not one of serving's.
+  // of all replicas. Then the shorter request (plan_merit.h). kMinTimeToTrain is not one of serving's.
   Objective objective = Objective::kMinStepTime;
+  bool requires_price = true;     // kMinCost leaves out slices without a price; false: they come last
   SearchConstraints constraints;  // deadline and budget are not looked at, padding is always allowed
   size_t proposal_count = 5;
 };
@@ -72,8 +74,10 @@ struct ServingSearchAnswer {
   std::vector<ServingMiss> near_misses;    // nearest first, at most kMaxNearMisses
   int64_t considered_count = 0;            // legal plans
   int64_t evaluated_count = 0;             // estimated in full
-  std::array<int64_t, kPruneReasonCount> pruned = {};  // kComputeFloor: worse in the mean than those estimated
-  bool exhaustive = true;  // the first is proven best; false when time ran out, at a rate and with users
+  std::array<int64_t, kPruneReasonCount> pruned = {};  // kComputeFloor: behind those proposed
+  bool exhaustive = true;                              // the first is proven best
+  // How much better a plan could be at most, as a share of the objective; unset when nothing is known.
+  std::optional<double> optimality_gap_ratio;
   std::vector<std::string> assumptions;
 };
 

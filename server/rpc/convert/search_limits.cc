@@ -106,10 +106,8 @@ void ReadMode(const v1::ProposeShardingRequest& request, const FieldPath& path, 
               Assumptions& assumptions, SearchLimits& limits) {
   if (const auto objective = FromProto(kObjectives, request.objective(), FieldPath(path, "objective"), violations)) {
     limits.objective = *objective;
-  } else {
-    assumptions.Add(
-        "objective", "OBJECTIVE_MIN_STEP_TIME",
-        request.has_serving() ? "The shortest time per output token is best." : "The shortest step is best.");
+  } else if (!request.has_serving()) {  // of serving it depends on the candidates
+    assumptions.Add("objective", "OBJECTIVE_MIN_STEP_TIME", "The shortest step is best.");
   }
   if (const auto mode =
           FromProto(kEstimationModes, request.estimation_mode(), FieldPath(path, "estimation_mode"), violations)) {

@@ -1,8 +1,12 @@
 #include "server/rpc/convert/search_reply.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/descriptor.h"
 #include "server/rpc/convert/enums.h"
 
 namespace sliceplan::rpc {
@@ -18,6 +22,24 @@ void AddPruned(const std::array<int64_t, planner::kPruneReasonCount>& counts, v1
     entry->set_reason(reason.data(), reason.size());
     entry->set_count(count);
   }
+}
+
+bool IsFieldOfSearch(absl::string_view field) {
+  const google::protobuf::Descriptor* message = v1::ProposeShardingRequest::descriptor();
+  for (absl::string_view name : absl::StrSplit(field, '.')) {
+    if (message == nullptr) return false;
+    name = name.substr(0, name.find('['));
+    const google::protobuf::FieldDescriptor* const found = message->FindFieldByName(std::string(name));
+    if (found == nullptr) return false;
+    message = found->message_type();
+  }
+  return true;
+}
+
+void KeepFieldsOfSearch(v1::Fix* fix) {
+  const bool all_known = std::all_of(fix->changes().begin(), fix->changes().end(),
+                                     [](const v1::FieldChange& change) { return IsFieldOfSearch(change.field()); });
+  if (!all_known) fix->clear_changes();
 }
 
 void AddClosedForm(const planner::ClosedFormOptimum& ours, v1::ProposeShardingResponse* response) {

@@ -21,6 +21,11 @@ using Unwritten = std::map<std::string, std::vector<int>>;
 // By reason, in the order of their names.
 void AddPruned(const std::array<int64_t, planner::kPruneReasonCount>& counts, v1::SearchReport* report);
 
+// Whether a request for proposals has such a field: "serving.batch_size", "constraints.fixed_ici.tensor".
+bool IsFieldOfSearch(absl::string_view field);
+// A fix of fields that a request for proposals does not all have keeps its sentence alone.
+void KeepFieldsOfSearch(v1::Fix* fix);
+
 void AddClosedForm(const planner::ClosedFormOptimum& ours, v1::ProposeShardingResponse* response);
 
 void AddSearchWarning(absl::string_view code, absl::string_view sentence, absl::string_view field,

@@ -65,6 +65,9 @@ void ReadReplica(const v1::Slice* slice, const v1::Parallelism* parallelism, con
       violations.AddMissing(path, found);
     }
   }
+  if (resolved.has_value()) {
+    pool.larger_slices = [&catalog, slice = resolved->slice] { return LargerSlices(catalog, slice); };
+  }
   question.slices.push_back(std::move(resolved));
 }
 

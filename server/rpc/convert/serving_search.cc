@@ -6,9 +6,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/rpc/convert/enums.h"
 #include "server/rpc/convert/model.h"
 #include "server/rpc/convert/ranges.h"
 #include "server/rpc/convert/serving_workload.h"
+#include "server/rpc/convert/slice.h"
 
 namespace sliceplan::rpc {
 namespace {
@@ -40,6 +42,19 @@ int64_t MaxReplicas(const Candidate& candidate, int64_t engine_limit) {
   if (candidate.pool == nullptr) return std::max<int64_t>(1, most);
   const int64_t free = candidate.pool->has_free_slice_count() ? candidate.pool->free_slice_count() : 1;
   return std::max<int64_t>(1, std::min(most, free / std::max(1, slice.slice_count)));
+}
+
+// What a capacity planner asks for who says nothing: enough for the load and its targets, at the least cost.
+void SetDefaultObjective(ServingSearchQuestion& question) {
+  planner::ServingQuestion& search = question.search;
+  const bool has_price = std::any_of(search.candidates.begin(), search.candidates.end(),
+                                     [](const auto& candidate) { return candidate.usd_per_chip_hour.has_value(); });
+  search.requires_price = false;
+  search.objective = has_price ? planner::Objective::kMinCost : planner::Objective::kMaxThroughputPerChip;
+  question.assumptions.Add("objective", v1::Objective_Name(ToProto(kObjectives, search.objective)),
+                           has_price ? "What meets the targets at the least cost is best, then the shorter request."
+                                     : "What meets the targets with the most tokens per chip is best, then the shorter "
+                                       "request: no slice has a public price.");
 }
 
 }  // namespace
@@ -97,11 +112,13 @@ void ToServingSearch(const v1::ProposeShardingRequest& request, const catalog::C
     const CandidateTerms* const terms = finder.TermsOf(candidate);
     planner::ServingCandidate& ours = search.candidates.emplace_back();
     ours.slice = candidate.slice.slice;
+    ours.larger_slices = [&catalog, slice = ours.slice] { return LargerSlices(catalog, slice); };
     ours.efficiency = terms->serving_profile.get();
     if (terms->price.has_usd_per_chip_hour()) ours.usd_per_chip_hour = terms->price.usd_per_chip_hour();
     ours.max_replica_count = MaxReplicas(candidate, ours.max_replica_count);
     question.terms.push_back(terms);
   }
+  if (request.objective() == v1::OBJECTIVE_UNSPECIFIED) SetDefaultObjective(question);
 }
 
 }  // namespace sliceplan::rpc

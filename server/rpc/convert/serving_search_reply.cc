@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "server/planner/render/vllm.h"
+#include "server/planner/render/gke_serving.h"
 #include "server/rpc/convert/model.h"
 #include "server/rpc/convert/parallelism.h"
 #include "server/rpc/convert/search_reply.h"
@@ -54,13 +54,10 @@ void SetJob(const ServingSearchQuestion& question, const planner::ServingProposa
 void AddRenderings(const ServingSearchQuestion& question, const planner::ServingProposal& proposal,
                    const ServingQuestion& job, int rank, v1::Proposal* proto, Unwritten& unwritten) {
   std::vector<planner::RenderTarget> targets = question.limits.render;
-  if (targets.empty() && rank == 1) targets = {planner::RenderTarget::kVllm};
+  if (targets.empty() && rank == 1) {
+    targets = {planner::RenderTarget::kVllm, planner::RenderTarget::kGkeJobSet, planner::RenderTarget::kKueue};
+  }
   for (const planner::RenderTarget target : targets) {
-    if (target != planner::RenderTarget::kVllm) {
-      unwritten[absl::StrCat(planner::RenderTargetName(target), ": plans of serving are written for vLLM alone.")]
-          .push_back(rank);
-      continue;
-    }
     planner::ServingRenderInput input;
     input.model_name = question.model_name;
     input.job = &job.job;
@@ -68,7 +65,7 @@ void AddRenderings(const ServingSearchQuestion& question, const planner::Serving
     for (const size_t candidate : proposal.candidates) {
       input.names.push_back(NamesOf(question.candidates[candidate], *question.terms[candidate]));
     }
-    const absl::StatusOr<planner::Rendering> rendering = planner::RenderVllm(input);
+    const absl::StatusOr<planner::Rendering> rendering = planner::RenderServing(target, input);
     if (!rendering.ok()) {
       unwritten[std::string(rendering.status().message())].push_back(rank);
       continue;
@@ -87,7 +84,9 @@ void RenameFields(v1::ServingEstimate* estimate) {
     for (v1::FieldChange& change : changes) change.set_field(FieldOfServingSearch(change.field()));
   };
   for (v1::Advice& advice : *estimate->mutable_advice()) rename(*advice.mutable_changes());
-  if (estimate->has_smallest_fix()) rename(*estimate->mutable_smallest_fix()->mutable_changes());
+  if (!estimate->has_smallest_fix()) return;
+  rename(*estimate->mutable_smallest_fix()->mutable_changes());
+  KeepFieldsOfSearch(estimate->mutable_smallest_fix());
 }
 
 void AddProposal(const ServingSearchQuestion& question, const planner::ServingProposal& proposal, int rank,
@@ -142,6 +141,7 @@ void SetNearMiss(const ServingSearchQuestion& question, const planner::ServingMi
   for (v1::FieldChange& change : *proto->mutable_smallest_fix()->mutable_changes()) {
     change.set_field(FieldOfServingSearch(change.field()));
   }
+  KeepFieldsOfSearch(proto->mutable_smallest_fix());
 }
 
 }  // namespace
@@ -158,7 +158,11 @@ void ToProto(const ServingSearchQuestion& question, const planner::ServingSearch
   report->set_evaluated_count(answer.evaluated_count);
   AddPruned(answer.pruned, report);
   report->set_exhaustive(answer.exhaustive);
-  if (answer.exhaustive) report->set_optimality_gap_ratio(0);
+  if (answer.exhaustive) {
+    report->set_optimality_gap_ratio(0);
+  } else if (answer.optimality_gap_ratio) {
+    report->set_optimality_gap_ratio(*answer.optimality_gap_ratio);
+  }
   report->set_candidate_slice_count(static_cast<int32_t>(question.candidates.size()));
   for (const planner::ServingSummary& summary : answer.frontier) {
     SetSummary(question, summary, response->add_frontier());
@@ -169,7 +173,9 @@ void ToProto(const ServingSearchQuestion& question, const planner::ServingSearch
   question.assumptions.ToProto(response->mutable_assumptions());
   for (const std::string& line : answer.assumptions) ToProto(line, response->add_assumptions());
   for (v1::Assumption& line : *response->mutable_assumptions()) line.set_field(FieldOfServingSearch(line.field()));
-  AddSearchWarnings(question, question.search.objective == planner::Objective::kMinCost, unwritten, response);
+  AddSearchWarnings(question,
+                    question.search.objective == planner::Objective::kMinCost && question.search.requires_price,
+                    unwritten, response);
   AddImportWarnings(*question.model, response->mutable_warnings());
 }
 

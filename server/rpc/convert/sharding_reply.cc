@@ -162,6 +162,7 @@ void SetNearMiss(const SearchQuestion& question, const planner::NearMiss& miss, 
   for (v1::FieldChange& change : *proto->mutable_smallest_fix()->mutable_changes()) {
     change.set_field(FieldOfSearch(change.field()));
   }
+  KeepFieldsOfSearch(proto->mutable_smallest_fix());
 }
 
 void SetReport(const SearchQuestion& question, const planner::ShardingAnswer& answer, v1::SearchReport* report) {

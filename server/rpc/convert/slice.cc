@@ -1,5 +1,6 @@
 #include "server/rpc/convert/slice.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -98,6 +99,37 @@ void ToProto(const catalog::v1::GpuMachineRecord& record, v1::SliceInfo* info) {
   info->set_source(record.source());
   info->set_as_of(record.as_of());
   info->set_note(record.note());
+}
+
+std::vector<hardware::Slice> LargerSlices(const catalog::Catalog& catalog, const hardware::Slice& slice) {
+  // GPUs: up to 2^kDoublings times as many.
+  constexpr int kDoublings = 10;
+  std::vector<hardware::Slice> larger;
+  const catalog::AcceleratorLookup found = catalog.FindAccelerator(slice.accelerator_id);
+  if (found.accelerator == nullptr) return larger;
+  const auto add = [&](catalog::SliceQuery query) {
+    query.accelerator = slice.accelerator_id;
+    query.slice_count = slice.slice_count;
+    const catalog::SliceResolution resolution = catalog::ResolveSlice(catalog, query);
+    if (!resolution.resolved.has_value() || resolution.resolved->slice.chip_count <= slice.chip_count) return;
+    larger.push_back(resolution.resolved->slice);
+    larger.back().accelerator = slice.accelerator;
+  };
+  for (const catalog::v1::SliceRecord* record : found.accelerator->slices) {
+    catalog::SliceQuery query;
+    query.topology = record->topology();
+    add(query);
+  }
+  if (!found.accelerator->slices.empty()) return larger;
+  int64_t chips = slice.chip_count;
+  for (int i = 0; i < kDoublings; ++i) {
+    chips *= 2;
+    if (chips > std::numeric_limits<int32_t>::max()) break;
+    catalog::SliceQuery query;
+    query.chip_count = static_cast<int32_t>(chips);
+    add(query);
+  }
+  return larger;
 }
 
 void ToProto(const catalog::ResolvedSlice& resolved, v1::SliceUsed* used) {

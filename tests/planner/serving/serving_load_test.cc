@@ -4,6 +4,9 @@
 #include <cmath>
 #include <string>
 
+#include "server/planner/serving/batch_point.h"
+#include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/serving_outcome.h"
 #include "tests/planner/serving/serving_fixture.h"
 
 namespace sliceplan::planner {
@@ -46,6 +49,78 @@ TEST(ServingLoadTest, DataRanksWorkSideBySide) {
   four.workload.requests_per_second = 0.1;
   const double alone = Estimate(one).throughput.saturation_requests_per_second;
   EXPECT_NEAR(Estimate(four).throughput.saturation_requests_per_second, 4 * alone, 0.1 * 4 * alone);
+}
+
+// A replay that ends when a target is missed for certain says what the whole one says, whatever the target.
+TEST(ServingLoadTest, ReplaysThatEndEarlyAgreeWithWholeOnes) {
+  const ServedFixture served = Small();
+  ServingJob job = SmallJob(served, 1, TensorOnly(1));
+  job.workload.load = ServingLoadKind::kRate;
+  job.workload.prompt = TokenLengths::LogNormal(512, 1);
+  job.workload.requests_per_second = 0.9 * Estimate(job).throughput.saturation_requests_per_second;
+  MappingCache mappings;
+  const auto plan = ReplicaPlan::Make(job, job.pools[0], *job.pools[0].parallelism, 1, mappings);
+  ASSERT_TRUE(plan.ok());
+  const int64_t most = (*plan)->memory().MaxBatch(FullContext(job.workload));
+  int met = 0;
+  int missed = 0;
+  for (const int64_t count : {1, 2}) {
+    const PlannedPool pool{plan->get(), count, most};
+    const SystemResult whole = ReplayLoad(job, pool, nullptr, 1, nullptr);
+    for (const double share : {0.5, 0.9, 0.9999, 1.0, 1.0001, 1.1}) {
+      const auto set = [share](const Latency& latency, LatencyTargets& targets, int which) {
+        if (which == 0) targets.mean_seconds = share * latency.mean_seconds;
+        if (which == 1) targets.p50_seconds = share * latency.p50_seconds;
+        if (which == 2) targets.p95_seconds = share * latency.p95_seconds;
+        if (which == 3) targets.p99_seconds = share * latency.p99_seconds;
+      };
+      for (int which = 0; which < 4; ++which) {
+        for (int kind = 0; kind < 3; ++kind) {
+          job.slo = {};
+          if (kind == 0) set(whole.ttft, job.slo.ttft, which);
+          if (kind == 1) set(whole.tpot, job.slo.tpot, which);
+          if (kind == 2) set(whole.end_to_end, job.slo.end_to_end, which);
+          const SystemResult early = ReplayLoad(job, pool, nullptr, 1, nullptr, ReplayEnd::kWhenATargetIsMissed);
+          EXPECT_EQ(!early.missed && MeetsTargets(early, job.slo), MeetsTargets(whole, job.slo))
+              << count << " replicas, share " << share << ", limit " << which << " of " << kind;
+          ++(MeetsTargets(whole, job.slo) ? met : missed);
+        }
+      }
+    }
+  }
+  EXPECT_GT(met, 0);
+  EXPECT_GT(missed, 0);
+}
+
+// Requests of a fast and a slow pool are one stream: its middle is the fast pool's, which has most of them, its tail
+// the slow one's, and its mean theirs by their numbers.
+TEST(ServingLoadTest, PercentilesOfTwoPoolsAreThoseOfAllRequests) {
+  const ServedFixture served = Small();
+  ServingJob fast = SmallJob(served, 4, TensorOnly(4));
+  fast.pools_given = true;
+  fast.workload.load = ServingLoadKind::kRate;
+  ServingJob slow = SmallJob(served, 1, TensorOnly(1));
+  slow.workload.load = ServingLoadKind::kRate;
+  ServingJob both = fast;
+  both.pools[0].replica_count = 2;
+  both.pools.push_back(slow.pools[0]);
+  const double fast_rate = Estimate(fast).throughput.saturation_requests_per_second;
+  const double slow_rate = Estimate(slow).throughput.saturation_requests_per_second;
+  both.workload.requests_per_second = 0.2 * (2 * fast_rate + slow_rate);
+  fast.pools[0].replica_count = 2;
+  fast.workload.requests_per_second = 0.2 * 2 * fast_rate;
+  slow.workload.requests_per_second = 0.2 * slow_rate;
+  const double slow_share = slow_rate / (2 * fast_rate + slow_rate);
+  ASSERT_LT(slow_share, 0.5);
+  ASSERT_GT(slow_share, 0.05);
+  const ServingEstimate mixed = Estimate(both);
+  const Latency fast_tpot = *Estimate(fast).tpot;
+  const Latency slow_tpot = *Estimate(slow).tpot;
+  ASSERT_LT(fast_tpot.p99_seconds, slow_tpot.p50_seconds);
+  EXPECT_LE(mixed.tpot->p50_seconds, 1.01 * fast_tpot.p99_seconds);
+  EXPECT_GE(mixed.tpot->p99_seconds, 0.99 * slow_tpot.p50_seconds);
+  const double mean = (1 - slow_share) * fast_tpot.mean_seconds + slow_share * slow_tpot.mean_seconds;
+  EXPECT_NEAR(mixed.tpot->mean_seconds, mean, 0.03 * mean);
 }
 
 // Little's law with fewer users than replicas: the others stand idle.
