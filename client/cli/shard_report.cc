@@ -254,6 +254,20 @@ void PrintNearMisses(const v1::ProposeShardingResponse& response, const std::str
   }
 }
 
+void PrintNoPlan(const v1::ProposeShardingResponse& response, const std::string& job, Report& report) {
+  const v1::SearchReport& search = response.search();
+  // What runs and is too slow or too dear comes before what does not fit.
+  const auto fits = [](const v1::NearMiss& miss) { return miss.plan().outcome() != v1::OUTCOME_OUT_OF_MEMORY; };
+  const auto nearest = std::find_if(response.near_misses().begin(), response.near_misses().end(), fits);
+  const bool misses = nearest != response.near_misses().end();
+  std::string nothing = misses ? ": nothing meets what was asked on " : ": nothing fits on ";
+  if (!search.exhaustive())
+    nothing = misses ? ": nothing found that meets what was asked on " : ": none found in time on ";
+  report.Headline("NO PLAN", Tone::kBad, absl::StrCat(job, nothing, Plural(search.candidate_slice_count(), "slice")));
+  if (!misses) return;
+  report.Sentence(absl::StrCat("The nearest, ", SliceName(nearest->plan().slice()), ": ", nearest->lacks().sentence()));
+}
+
 void PrintSearch(const v1::ProposeShardingResponse& response, const SearchWords& words, const Flags& flags,
                  Report& report) {
   if (!response.closed_forms().empty()) {
@@ -274,9 +288,7 @@ void PrintProposals(const v1::ProposeShardingRequest& request, const v1::Propose
   const v1::SearchReport& search = response.search();
   const std::string slices = Plural(search.candidate_slice_count(), "slice");
   if (response.proposals().empty()) {
-    report.Headline("NO PLAN", Tone::kBad,
-                    absl::StrCat("training ", model,
-                                 search.exhaustive() ? ": nothing fits on " : ": none found in time on ", slices));
+    PrintNoPlan(response, absl::StrCat("training ", model), report);
   } else {
     report.Headline(
         "", Tone::kPlain,

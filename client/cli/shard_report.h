@@ -33,6 +33,8 @@ void PrintReasons(const v1::ProposeShardingResponse& response, Report& report);
 void PrintWhereAndFor(const v1::Proposal& proposal, Report& report);
 // "and 7 more" plans of the frontier; nothing when all are shown.
 void PrintHiddenRows(int hidden, Report& report);
+// The headline when there is no proposal, and what the nearest plan misses by how much. `job`: "serving llama-3-8b".
+void PrintNoPlan(const v1::ProposeShardingResponse& response, const std::string& job, Report& report);
 // Section "Nearly"; `pace` says what `expected_seconds` of a plan are: "step".
 void PrintNearMisses(const v1::ProposeShardingResponse& response, const std::string& pace, const Flags& flags,
                      Report& report);

@@ -18,8 +18,12 @@ namespace {
 constexpr size_t kPlanColumns = 11;
 
 // Of a cost the search takes the bill at a rate, which is given, and else the price of a token.
-std::string ObjectiveText(const v1::ProposeShardingRequest& request) {
-  switch (request.objective()) {
+std::string ObjectiveText(const v1::ProposeShardingRequest& request, const v1::ProposeShardingResponse& response) {
+  v1::Objective objective = request.objective();
+  for (const v1::Assumption& line : response.assumptions()) {
+    if (line.field() == "objective") v1::Objective_Parse(line.value(), &objective);
+  }
+  switch (objective) {
     case v1::OBJECTIVE_MIN_COST:
       return request.serving().has_requests_per_second() ? "cheapest per hour first" : "cheapest per token first";
     case v1::OBJECTIVE_MAX_THROUGHPUT_PER_CHIP: return "most tokens per chip first";
@@ -136,14 +140,10 @@ void PrintServingProposals(const v1::ProposeShardingRequest& request, const v1::
   const v1::SearchReport& search = response.search();
   const std::string slices = Plural(search.candidate_slice_count(), "slice");
   if (response.proposals().empty()) {
-    const bool has_targets = request.constraints().has_slo();
-    const std::string nothing = has_targets ? ": nothing meets the load and the targets on " : ": nothing fits on ";
-    report.Headline(
-        "NO PLAN", Tone::kBad,
-        absl::StrCat("serving ", model, search.exhaustive() ? nothing : ": none found in time on ", slices));
+    PrintNoPlan(response, absl::StrCat("serving ", model), report);
   } else {
     report.Headline("", Tone::kPlain,
-                    absl::StrCat("Serving ", model, ": the best of ", slices, ", ", ObjectiveText(request)));
+                    absl::StrCat("Serving ", model, ": the best of ", slices, ", ", ObjectiveText(request, response)));
     PrintTable(response, report);
     report.Section("The first");
     PrintServingSummary(response.proposals(0).serving(), report);

@@ -482,9 +482,27 @@ TEST(ShardReportTest, ShowsWaysToServe) {
 
 TEST(ShardReportTest, SaysThatNothingServes) {
   ShardQuestion question;
-  const std::string table = Table(question, "search { candidate_slice_count: 3 exhaustive: true }",
+  const std::string table = Table(question,
+                                  R"pb(
+                                    search { candidate_slice_count: 3 exhaustive: true }
+                                    near_misses {
+                                      plan { outcome: OUTCOME_OUT_OF_MEMORY }
+                                      lacks { sentence: "1 GB too much." }
+                                    }
+                                    near_misses {
+                                      plan {
+                                        outcome: OUTCOME_MISSES_SLO
+                                        slice { slice { accelerator: "tpu-v5e" topology: "4x4" } }
+                                      }
+                                      lacks { sentence: "The p95 TPOT of 3 ms is 3 times the target of 1 ms." }
+                                    }
+                                  )pb",
                                   {"--model", "m", "--serve", "--tpot-p95", "1ms"});
-  EXPECT_THAT(table, HasSubstr("NO PLAN  serving m: nothing meets the load and the targets on 3 slices\n"));
+  EXPECT_THAT(table, HasSubstr("NO PLAN  serving m: nothing meets what was asked on 3 slices\n"));
+  EXPECT_THAT(table, HasSubstr("The nearest, tpu-v5e 4x4: The p95 TPOT of 3 ms is 3 times the target of 1 ms."));
+  ShardQuestion large;
+  EXPECT_THAT(Table(large, "search { candidate_slice_count: 3 exhaustive: true }", {"--model", "m", "--serve"}),
+              HasSubstr("NO PLAN  serving m: nothing fits on 3 slices\n"));
 }
 
 TEST(ShardReportTest, EmitsTheCommandThatServes) {
