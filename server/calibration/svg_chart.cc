@@ -71,6 +71,7 @@ void DrawLegend(const std::map<std::string, size_t>& series, SvgPoint at, SvgCan
 }
 
 std::string Meaning(const ChartPoint& point) {
+  if (point.label.empty()) return "";
   return absl::StrFormat("%s: measured %.3g, predicted %.3g", point.label, point.measured, point.predicted);
 }
 

@@ -13,7 +13,7 @@ struct ChartPoint {
   double predicted = 0;
   std::string series;  // colour, shape and line of the legend: the chip
   std::string row;     // line of the residual chart: the source
-  std::string label;   // shown when a pointer rests on the mark
+  std::string label;   // shown, with the values, when a pointer rests on the mark; empty: nothing is
 };
 
 struct Chart {
