@@ -32,6 +32,8 @@ Prediction Said(const v1::TrainingEstimate& estimate, Metric metric) {
   switch (metric) {
     case Metric::kStepSeconds: return OfTime(estimate.step_time());
     case Metric::kPeakMemoryBytes: return OfValue(static_cast<double>(estimate.memory().used_bytes()));
+    case Metric::kAllocatedMemoryBytes:
+      return OfValue(static_cast<double>(estimate.memory().used_bytes() - estimate.memory().reserve_bytes()));
     default: return Prediction();
   }
 }
@@ -45,7 +47,8 @@ Prediction Said(const v1::ServingEstimate& estimate, Metric metric) {
     case Metric::kTimeToFirstToken: return OfValue(estimate.ttft().mean_seconds());
     case Metric::kTimePerOutputToken: return OfValue(estimate.tpot().mean_seconds());
     case Metric::kOutputTokensPerSecond: return OfValue(estimate.throughput().output_tokens_per_second());
-    case Metric::kStepSeconds: break;
+    case Metric::kStepSeconds:
+    case Metric::kAllocatedMemoryBytes: break;
   }
   return Prediction();
 }
