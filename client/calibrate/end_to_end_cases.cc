@@ -206,15 +206,18 @@ std::string MeasurementOf(const Row& row) {
 // A case beside others of its key.
 struct Sibling {
   size_t index = 0;
+  std::string version;  // of the engine
   double users = 0;
   double token_seconds = 0;
 };
 
-// Runs of one key and version of the engine that cannot all be what their columns say: the same users but other times,
-// or many more users and much less time. Something that no column says differed.
+// Runs of one key that cannot all be what their columns say: of one version with the same users but other times, or
+// with several times the users and much less time. Something that no column says differed.
 void MarkContradictions(const std::vector<Sibling>& siblings, std::vector<Case>& cases) {
   constexpr double kSameRun = 1.1;     // repeats of a run stay within
   constexpr double kMuchFaster = 1.3;  // more users never make a step this much shorter
+  constexpr double kMoreUsers = 2;
+  constexpr double kManyMoreUsers = 4;  // whatever a new version gains
   const auto mark = [&](const Sibling& one, const Sibling& other) {
     Case& made = cases[one.index];
     if (made.standing == Standing::kInformative) return;
@@ -224,12 +227,11 @@ void MarkContradictions(const std::vector<Sibling>& siblings, std::vector<Case>&
   };
   for (const Sibling& one : siblings) {
     for (const Sibling& other : siblings) {
-      const bool same_users = one.users == other.users;
-      if (same_users && std::max(one.token_seconds, other.token_seconds) >
-                            kSameRun * std::min(one.token_seconds, other.token_seconds)) {
-        mark(one, other);
-      }
-      if (one.users >= 2 * other.users && kMuchFaster * one.token_seconds < other.token_seconds) mark(one, other);
+      const bool same_version = one.version == other.version;
+      const double ratio = other.token_seconds / one.token_seconds;
+      if (same_version && one.users == other.users && std::max(ratio, 1 / ratio) > kSameRun) mark(one, other);
+      const double more = same_version ? kMoreUsers : kManyMoreUsers;
+      if (one.users >= more * other.users && ratio > kMuchFaster) mark(one, other);
     }
   }
 }
@@ -241,7 +243,6 @@ CaseTable EndToEndCases(const Table& table) {
   std::set<std::string> seen;
   std::map<std::string, std::vector<Sibling>> siblings;
   for (const Row& row : table.rows()) {
-    const std::string key = KeyOf(row);
     if (!seen.insert(MeasurementOf(row)).second) {
       AddUnmapped(row, "corpus", "a measurement that is listed twice", cases);
       continue;
@@ -251,8 +252,8 @@ CaseTable EndToEndCases(const Table& table) {
       AddUnmapped(row, "corpus", std::string(made.status().message()), cases);
       continue;
     }
-    siblings[absl::StrCat(key, "|", row.Text("backend_version"))].push_back(
-        {cases.cases.size(),
+    siblings[KeyOf(row)].push_back(
+        {cases.cases.size(), std::string(row.Text("backend_version")),
          static_cast<double>(std::get<v1::EstimateServingRequest>(made->question).workload().concurrency()),
          made->measured[1].value});
     cases.cases.push_back(*std::move(made));

@@ -92,7 +92,12 @@ void SetSlices(const Row& row, const Layout& layout, v1::EstimateServingRequest&
 void SetFormats(const Row& row, v1::ServingPrecision& precision) {
   const v1::DataType weights = DataTypeNamed(row.Text("weight_dtype"));
   if (!IsPublishedIn(row.Text("model"), weights)) precision.set_weights(weights);
-  precision.set_kv_cache(DataTypeNamed(row.Text("kv_dtype")));
+  v1::DataType cache = DataTypeNamed(row.Text("kv_dtype"));
+  // TensorRT-LLM's recipes keep an eight-bit cache beside eight-bit weights and activations.
+  const bool eight_bits = weights == v1::DATA_TYPE_FP8 && DataTypeNamed(row.Text("activation_dtype")) == weights;
+  if (row.Text("kv_dtype").empty() && eight_bits && absl::StrContains(row.Text("framework"), "TensorRT-LLM"))
+    cache = v1::DATA_TYPE_FP8;
+  precision.set_kv_cache(cache);
 }
 
 void SetLengths(const Row& row, double prompt, double output, v1::ServingWorkload& workload) {
@@ -181,8 +186,10 @@ absl::Status AskWhole(const Row& row, Case& made, v1::ServingWorkload& workload)
     if (rate && *rate > 0) Measure(Metric::kBatchLatencySeconds, static_cast<double>(*users) * *output / *rate, made);
     return absl::OkStatus();
   }
-  if (const std::optional<double> most = NumberAfter(row.Text("notes"), "max_num_seqs"))
-    workload.set_max_batch_size(static_cast<int32_t>(*most));
+  if (const std::optional<double> most = NumberAfter(row.Text("notes"), "max_num_seqs")) {
+    const int64_t ranks = absl::StrContains(row.Text("notes"), "per DP rank") ? row.Count("ep").value_or(1) : 1;
+    workload.set_max_batch_size(static_cast<int32_t>(*most * static_cast<double>(ranks)));
+  }
   Measure(Metric::kOutputTokensPerSecond, rate, made);
   if (loading == Loading::kAsManyAsFit) {
     made.standing = Standing::kInformative;
