@@ -199,8 +199,9 @@ std::string KeyOf(const Row& row) {
 
 // Two times to the last digit: whatever name and degrees a second row gives them, one measurement.
 std::string MeasurementOf(const Row& row) {
-  return absl::StrCat(row.Text("accelerator"), "|", row.Text("backend"), "|", row.Text("concurrency"), "|",
-                      row.Text("silicon_ttft_ms"), "|", row.Text("silicon_tpot_ms"));
+  return absl::StrCat(row.Text("accelerator"), "|", row.Text("backend"), "|", row.Text("mode"), "|", row.Text("isl"),
+                      "|", row.Text("osl"), "|", row.Text("concurrency"), "|", row.Text("silicon_ttft_ms"), "|",
+                      row.Text("silicon_tpot_ms"));
 }
 
 // A case beside others of its key.
