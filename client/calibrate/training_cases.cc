@@ -99,7 +99,7 @@ absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
   absl::StatusOr<std::string> remat = SetRemat(row, workload);
   if (!remat.ok()) return remat.status();
   if (!remat->empty()) taken.push_back(*remat);
-  SetFormats(row, workload);
+  if (const absl::Status formats = SetFormats(row, workload); !formats.ok()) return formats;
   if (plan->gradient_accumulation) workload.set_gradient_accumulation(*plan->gradient_accumulation);
   if (const auto sequence = row.Count("seq_len")) {
     workload.set_sequence_length(static_cast<int32_t>(*sequence));

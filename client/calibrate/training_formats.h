@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/calibrate/table.h"
 #include "proto/sliceplan/v1/training.pb.h"
@@ -15,8 +16,8 @@ namespace sliceplan::calibrate {
 // does not say; a policy that the service cannot express is INVALID_ARGUMENT.
 absl::StatusOr<std::string> SetRemat(const Row& row, v1::TrainingWorkload& workload);
 
-// Sets the number formats, the optimizer, and what of it is offloaded.
-void SetFormats(const Row& row, v1::TrainingWorkload& workload);
+// Sets the number formats, the optimizer, and what of it is offloaded. INVALID_ARGUMENT: no such number format.
+absl::Status SetFormats(const Row& row, v1::TrainingWorkload& workload);
 
 }  // namespace sliceplan::calibrate
 

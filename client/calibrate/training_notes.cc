@@ -28,6 +28,7 @@ Stack StackOf(const Row& row) {
   if (absl::StartsWithIgnoreCase(row.Text("accelerator"), "tpu")) return Stack::kTpu;
   const auto framework = [&row](absl::string_view text) { return Mentions(row, "framework", text); };
   if (framework("MaxText") || framework("Pax")) return Stack::kJaxGpu;
+  if (framework("AutoModel")) return Stack::kOtherTorch;  // NeMo's, on FSDP of PyTorch
   if (framework("NeMo") || framework("Megatron-Bridge")) return Stack::kNeMo;
   // Others build on parts of it: "Megatron-DeepSpeed" is no Megatron-LM.
   if (absl::StartsWithIgnoreCase(row.Text("framework"), "Megatron-LM")) return Stack::kMegatronLm;

@@ -49,6 +49,11 @@ absl::Status FindChip(const Row& row, const catalog::Catalog& catalog, RowPlan& 
   return absl::OkStatus();
 }
 
+// FSDP whose ranks hold all weights from the forward to the backward pass.
+bool KeepsWeightsWhole(const Row& row) {
+  return Mentions(row, "notes", "SHARD_GRAD_OP") || Mentions(row, "notes", "not resharded after forward");
+}
+
 bool NamesDegrees(const Row& row) {
   for (absl::string_view column : {"dp", "fsdp", "tp", "pp"}) {
     if (row.Count(column)) return true;
@@ -87,7 +92,7 @@ absl::StatusOr<Degrees> DegreesOf(const Row& row, int64_t devices, RowPlan& plan
     plan.unknown.emplace_back("how FSDP and replicas share the chips");
     std::swap(degrees.data, degrees.fsdp);
   }
-  if (Mentions(row, "notes", "SHARD_GRAD_OP")) {  // weights stay whole
+  if (KeepsWeightsWhole(row)) {
     degrees.data *= degrees.fsdp;
     degrees.fsdp = 1;
   }
@@ -96,7 +101,10 @@ absl::StatusOr<Degrees> DegreesOf(const Row& row, int64_t devices, RowPlan& plan
 
 // What the data axis shards.
 v1::ZeroStage StageOf(const Row& row) {
-  if (Mentions(row, "notes", "SHARD_GRAD_OP") || Mentions(row, "framework", "ZeRO-2")) return v1::ZERO_STAGE_2;
+  if (KeepsWeightsWhole(row) || Mentions(row, "framework", "ZeRO-2")) return v1::ZERO_STAGE_2;
+  if (const std::vector<double> noted = NotedNumbers(row, R"(\bzero_stage=([0-3]))"); !noted.empty()) {
+    return static_cast<v1::ZeroStage>(v1::ZERO_STAGE_0 + std::lround(noted[0]));
+  }
   const bool distributed = Mentions(row, "optimizer", "distributed") || Mentions(row, "optimizer", "ZeRO-1") ||
                            row.Token("notes", "zero1_group_size").has_value() || Mentions(row, "notes", "zero1_group");
   // NeMo's recipes shard the optimizer.
@@ -184,7 +192,7 @@ absl::StatusOr<RowPlan> PlanOfRow(const Row& row, const catalog::Catalog& catalo
   if (const v1::ZeroStage stage = StageOf(row); stage != v1::ZERO_STAGE_0) {
     plan.parallelism->set_data_zero_stage(stage);
   }
-  const std::vector<double> chunks = NotedNumbers(row, R"(\bVP=(\d+))");
+  const std::vector<double> chunks = NotedNumbers(row, R"(\b(?:VP|virtual_stages)=(\d+))");
   if (!chunks.empty() && chunks[0] > 1 && degrees->pipeline > 1) {
     // A chunk that holds the embedding or the loss alone counts in Megatron, not here.
     const int64_t most = std::max<int64_t>(1, row.Count("layers").value_or(1) / degrees->pipeline);
