@@ -198,7 +198,8 @@ absl::StatusOr<RowPlan> PlanOfRow(const Row& row, const catalog::Catalog& catalo
     const int64_t most = std::max<int64_t>(1, row.Count("layers").value_or(1) / degrees->pipeline);
     plan.parallelism->set_virtual_stage_count(static_cast<int32_t>(std::min<int64_t>(most, std::llround(chunks[0]))));
   }
-  if (StackOf(row) == Stack::kMegatronLm && degrees->tensor > 1) {
+  // The column cannot say both; whoever shards the context shards the sequence over tensor ranks too.
+  if (StackOf(row) == Stack::kMegatronLm && degrees->tensor > 1 && degrees->context == 1) {
     plan.parallelism->set_sequence_parallel(Mentions(row, "sp_or_cp", "SP=TP"));
   }
   return plan;
