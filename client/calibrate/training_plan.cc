@@ -139,7 +139,7 @@ void SetDegrees(Degrees degrees, int64_t slices, int64_t devices_per_chip, v1::P
 }
 
 // Microbatches of a step: batch / (ranks of the batch x microbatch).
-void SetMicrobatches(const Row& row, const Degrees& degrees, RowPlan& plan) {
+void SetMicrobatches(const Row& row, const Degrees& degrees, int64_t devices, RowPlan& plan) {
   const int64_t batch = row.Count("global_batch_seqs").value_or(0);
   const int64_t microbatch = row.Count("microbatch").value_or(0);
   const bool pipelined = degrees.pipeline > 1;
@@ -154,7 +154,9 @@ void SetMicrobatches(const Row& row, const Degrees& degrees, RowPlan& plan) {
     plan.unknown.emplace_back(batch == 0 ? "batch" : "microbatch");
     return;
   }
-  const int64_t round = degrees.BatchRanks() * microbatch;
+  // MaxText's batch is per device, tensor ranks included.
+  const bool per_device = StackOf(row) == Stack::kTpu || StackOf(row) == Stack::kJaxGpu;
+  const int64_t round = (per_device ? devices : degrees.BatchRanks()) * microbatch;
   if (batch % round != 0) {
     plan.unknown.emplace_back("microbatch: it does not divide the batch");
     return;
@@ -185,7 +187,7 @@ absl::StatusOr<RowPlan> PlanOfRow(const Row& row, const catalog::Catalog& catalo
   absl::StatusOr<Degrees> degrees = DegreesOf(row, devices, plan);
   if (!degrees.ok()) return degrees.status();
   plan.parallelism.emplace();
-  SetMicrobatches(row, *degrees, plan);
+  SetMicrobatches(row, *degrees, devices, plan);
   SetDegrees(*degrees, slices, chip->spec.devices_per_chip, *plan.parallelism);
   if (const v1::ZeroStage stage = StageOf(row); stage != v1::ZERO_STAGE_0) {
     plan.parallelism->set_data_zero_stage(stage);
@@ -196,7 +198,8 @@ absl::StatusOr<RowPlan> PlanOfRow(const Row& row, const catalog::Catalog& catalo
     const int64_t most = std::max<int64_t>(1, row.Count("layers").value_or(1) / degrees->pipeline);
     plan.parallelism->set_virtual_stage_count(static_cast<int32_t>(std::min<int64_t>(most, std::llround(chunks[0]))));
   }
-  if (StackOf(row) == Stack::kMegatronLm && degrees->tensor > 1) {
+  // The column cannot say both; whoever shards the context shards the sequence over tensor ranks too.
+  if (StackOf(row) == Stack::kMegatronLm && degrees->tensor > 1 && degrees->context == 1) {
     plan.parallelism->set_sequence_parallel(Mentions(row, "sp_or_cp", "SP=TP"));
   }
   return plan;

@@ -188,6 +188,7 @@ TEST(TrainingCasesTest, Microbatches) {
   };
   for (const Microbatches& c : {
            Microbatches{"accumulated: 2048 / (256 x 2)", {{"global_batch_seqs", "2048"}}, 4, 0, 0},
+           Microbatches{"MaxText's batch is per device", {{"fsdp", "16"}, {"tp", "16"}}, 1, 0, 0},
            Microbatches{"pipelined: 126 / (2 x 1)", kNeMo, 1, 63, 0},
            Microbatches{"chunks", With(kNeMo, {{"notes", "VP=7"}}), 1, 63, 7},
            Microbatches{"chunks without a pipeline", With(kNeMo, {{"notes", "VP=7"}, {"pp", "1"}, {"chips", "32"}}), 63,
