@@ -29,6 +29,12 @@ constexpr double kSavedHiddenCopies = 3;
 
 double PadTo(double size, double tile) { return tile > 1 ? std::ceil(size / tile) * tile : size; }
 
+// Rows that a grouped matmul computes: every border between two experts' tokens lies inside a tile, which runs for
+// both. An expert without tokens has no border.
+double GroupedRows(double rows, double expert_count, double tile_rows) {
+  return rows + std::max(0.0, std::min(expert_count, rows) - 1) * tile_rows;
+}
+
 bool IsLowPrecision(DataType type) { return BytesPerElement(type) < 2; }
 
 // The job and plan in the numbers that every count needs.
@@ -93,10 +99,13 @@ double AddMatmul(const WeightMatmul& matmul, const LayerOperations& layer, const
   } else if (matmul.split == TensorSplit::kNone) {
     rows /= shape.hidden_shards;
   }
-  const double weights = is_expert ? k * n * std::ceil(matmul.expert_count / shape.expert) : k * n;
-  const double tile = is_expert && layer.capacity_factor == 0 ? shape.expert_tile : shape.mxu;
+  const double local_experts = is_expert ? std::ceil(matmul.expert_count / shape.expert) : 1;
+  const double weights = k * n * local_experts;
+  const bool grouped = is_expert && layer.capacity_factor == 0;
+  const double tile = grouped ? shape.expert_tile : shape.mxu;
   const double flops = 2 * rows * k * n;
-  const double kernel_flops = shape.calibrated ? 2 * rows * PadTo(k, tile) * PadTo(n, tile) : flops;
+  const double kernel_rows = grouped ? GroupedRows(rows, local_experts, tile) : rows;
+  const double kernel_flops = shape.calibrated ? 2 * kernel_rows * PadTo(k, tile) * PadTo(n, tile) : flops;
   const double operand_bytes = shape.wide_bytes * (rows * (k + n) + weights);
 
   GroupLoad& group = load.groups[static_cast<size_t>(OpGroupOf(matmul))];
@@ -299,10 +308,11 @@ void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load) {
   load.mtp_layer_count = job.model->mtp_layer_count;
   if (load.mtp_layer_count > 0) CountLayer(job, job.model->mtp, shape, plan, load.mtp);
   CountEdge(job, shape, load.edge);
-  load.permute_bytes =
-      plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
-          ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) / shape.hidden_shards
-          : 0;
+  // Ranks that hold the same copy send a share each and gather it at the other end, over links that are faster by far
+  // (Narayanan et al. 2021, section 4.1).
+  load.permute_bytes = plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
+                           ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) / shape.tensor
+                           : 0;
 }
 
 const StepLoad& StepLoadCache::Of(const TrainingJob& job, const StepPlan& plan) {

@@ -48,7 +48,6 @@ const Difference kDifferences[] = {
     {"tpu-7x", "hbm_bytes_per_second", 7380e9, kRounded},
     {"tpu-7x", "bf16_flops_per_second", 2307e12, kRounded},
     {"tpu-7x", "int8_ops_per_second", std::nullopt, "the vendor publishes no int8 figure"},
-    {"tpu-7x", "pcie_bytes_per_second", std::nullopt, "not public: the book gives one generic figure for all TPUs"},
     {"a100", "smem_bytes_per_sm", 192.0 * 1024, kBinaryShared},
     {"a100", "hbm_bytes", 80 * kGiB, kBinary},
     {"a100", "hbm_bytes_per_second", 2039e9, kRounded},
