@@ -1,6 +1,6 @@
 # The two commands of a fresh Debian 12 machine are `make run` and `make test`; both install what is missing.
 .DEFAULT_GOAL := help
-.PHONY: help run serve test bench format coverage clean binaries
+.PHONY: help run serve test bench calibrate format coverage clean binaries
 
 BIN := build/release/bin
 
@@ -24,6 +24,11 @@ test:  ## everything that CI runs; the last line counts it
 bench:  ## build and run the benchmarks
 	@scripts/install_packages.sh build
 	@scripts/bench.sh
+
+calibrate:  ## make the accuracy table and its pictures again
+	@scripts/install_packages.sh build test
+	@scripts/build.sh release sliceplan-calibrate
+	@scripts/accuracy.sh
 
 format:  ## lay out the C++ files
 	@scripts/install_packages.sh test

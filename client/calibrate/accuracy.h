@@ -22,8 +22,13 @@ std::vector<AnsweredCase> AnswerAll(const Predictor& predictor, const std::vecto
 // outcome, remark. Comma-separated with a header.
 std::string FiguresCsv(const std::vector<AnsweredCase>& answered);
 
-// The error table: one line per scored group, and per source, chip and metric. Readable text.
+// The error table: one line per source, chip and metric, and per group of scored cases. Readable text. Ranks: the mean
+// over sweeps of at least three figures of how alike predictions and measurements order them, 1 for the same order.
 std::string ErrorTable(const std::vector<AnsweredCase>& answered);
+
+// The same lines as a table (README.md lists its columns): as the profiles are, and with the constants fitted without
+// each line's group. `left_out` has the cases of `answered`, in their order, or none.
+std::string AccuracyCsv(const std::vector<AnsweredCase>& answered, const std::vector<AnsweredCase>& left_out);
 
 // Rows that were not predicted: id and reason, and how often each reason occurs.
 std::string NotPredicted(const std::vector<Unmapped>& unmapped, const std::vector<AnsweredCase>& answered);

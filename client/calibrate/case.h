@@ -16,6 +16,7 @@ namespace sliceplan::calibrate {
 enum class Metric {
   kStepSeconds,            // of an optimizer step
   kPeakMemoryBytes,        // of the fullest chip
+  kAllocatedMemoryBytes,   // of the fullest chip, without what the runtime keeps for itself
   kPrefillSeconds,         // of one batch of prompts
   kDecodeStepSeconds,      // of one step of a fixed batch
   kBatchLatencySeconds,    // prefill and all decode steps of a fixed batch

@@ -1,6 +1,9 @@
 #include "client/calibrate/predictor.h"
 
+#include <algorithm>
+#include <atomic>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +32,8 @@ Prediction Said(const v1::TrainingEstimate& estimate, Metric metric) {
   switch (metric) {
     case Metric::kStepSeconds: return OfTime(estimate.step_time());
     case Metric::kPeakMemoryBytes: return OfValue(static_cast<double>(estimate.memory().used_bytes()));
+    case Metric::kAllocatedMemoryBytes:
+      return OfValue(static_cast<double>(estimate.memory().used_bytes() - estimate.memory().reserve_bytes()));
     default: return Prediction();
   }
 }
@@ -42,7 +47,8 @@ Prediction Said(const v1::ServingEstimate& estimate, Metric metric) {
     case Metric::kTimeToFirstToken: return OfValue(estimate.ttft().mean_seconds());
     case Metric::kTimePerOutputToken: return OfValue(estimate.tpot().mean_seconds());
     case Metric::kOutputTokensPerSecond: return OfValue(estimate.throughput().output_tokens_per_second());
-    case Metric::kStepSeconds: break;
+    case Metric::kStepSeconds:
+    case Metric::kAllocatedMemoryBytes: break;
   }
   return Prediction();
 }
@@ -76,6 +82,32 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Create(const std::string& 
   absl::StatusOr<std::unique_ptr<catalog::CatalogStore>> store = catalog::CatalogStore::Create(catalog_dir);
   if (!store.ok()) return store.status();
   return std::unique_ptr<Predictor>(new Predictor(*std::move(store)));
+}
+
+std::vector<Answer> Predictor::PredictAll(const std::vector<const Case*>& cases) const {
+  std::vector<Answer> answers(cases.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < cases.size(); i = next++) answers[i] = Predict(*cases[i]);
+  };
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), cases.size()); ++i)
+    helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return answers;
+}
+
+void Predictor::Try(const catalog::v1::CalibrationProfile& record) {
+  tried_[record.name()] = record;
+  engine_.profiles.Try(record);
+}
+
+const catalog::v1::CalibrationProfile& Predictor::Profile(const std::string& name) const {
+  const auto tried = tried_.find(name);
+  if (tried != tried_.end()) return tried->second;
+  const auto& known = catalog_->calibration_profiles();
+  return *std::find_if(known.begin(), known.end(), [&name](const auto& record) { return record.name() == name; });
 }
 
 Answer Predictor::Predict(const Case& asked) const {

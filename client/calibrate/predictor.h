@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_CLIENT_CALIBRATE_PREDICTOR_H_
 #define SLICEPLAN_CLIENT_CALIBRATE_PREDICTOR_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,10 +39,14 @@ class Predictor {
   static absl::StatusOr<std::unique_ptr<Predictor>> Create(const std::string& catalog_dir);
 
   Answer Predict(const Case& asked) const;
+  // One answer per case, in their order; asked on as many threads as the machine has processors.
+  std::vector<Answer> PredictAll(const std::vector<const Case*>& cases) const;
 
   const catalog::Catalog& catalog() const { return *catalog_; }
-  // From now on `record` stands in for the catalog's profile of the same name.
-  void Try(const catalog::v1::CalibrationProfile& record) { engine_.profiles.Try(record); }
+  // From now on `record` stands in for the catalog's profile of the same name, which must exist.
+  void Try(const catalog::v1::CalibrationProfile& record);
+  // The profile that answers: the one tried last, or the catalog's, which must have it.
+  const catalog::v1::CalibrationProfile& Profile(const std::string& name) const;
 
  private:
   explicit Predictor(std::unique_ptr<catalog::CatalogStore> store);
@@ -50,6 +55,7 @@ class Predictor {
   const std::shared_ptr<const catalog::Catalog> catalog_;
   rpc::Engine engine_;
   const rpc::MethodTable methods_;
+  std::map<std::string, catalog::v1::CalibrationProfile> tried_;
 };
 
 }  // namespace sliceplan::calibrate

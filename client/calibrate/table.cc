@@ -2,6 +2,7 @@
 
 #include <csv.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/status/status.h"
@@ -13,37 +14,58 @@
 namespace sliceplan::calibrate {
 namespace {
 
-// What the parser's callbacks fill in.
-struct Lines {
-  std::vector<std::vector<std::string>> lines;
-  std::vector<std::string> open;
+struct Line {
+  size_t number = 0;  // in the file, from 1
+  std::vector<std::string> fields;
 };
 
-void EndField(void* field, size_t size, void* lines) {
-  static_cast<Lines*>(lines)->open.emplace_back(static_cast<const char*>(field), size);
+// What the parser's callbacks fill in.
+struct Lines {
+  std::vector<Line> lines;
+  Line open;
+  size_t number = 1;  // that the parser is in
+};
+
+void EndField(void* field, size_t size, void* lines_pointer) {
+  Lines& lines = *static_cast<Lines*>(lines_pointer);
+  if (lines.open.fields.empty()) lines.open.number = lines.number;
+  lines.open.fields.emplace_back(static_cast<const char*>(field), size);
 }
 
 void EndLine(int /*terminator*/, void* lines_pointer) {
   Lines& lines = *static_cast<Lines*>(lines_pointer);
   lines.lines.push_back(std::move(lines.open));
-  lines.open.clear();
+  lines.open = Line();
 }
 
 struct ParserCleanup {
   void operator()(csv_parser* parser) const { csv_free(parser); }
 };
 
-absl::StatusOr<std::vector<std::vector<std::string>>> ParseLines(absl::string_view text) {
+// The remarks are gone: an apostrophe or a quote in one opens nothing.
+absl::StatusOr<std::vector<Line>> ParseLines(absl::string_view text) {
   csv_parser parser;
   if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0)
     return absl::ResourceExhaustedError("No memory to read a table.");
   const std::unique_ptr<csv_parser, ParserCleanup> cleanup(&parser);
   Lines lines;
-  if (csv_parse(&parser, text.data(), text.size(), EndField, EndLine, &lines) != text.size() ||
-      csv_fini(&parser, EndField, EndLine, &lines) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Line ", lines.lines.size() + 1, ": ", csv_strerror(csv_error(&parser)), "."));
+  const auto fault = [&] {
+    return absl::InvalidArgumentError(absl::StrCat("Line ", lines.number, ": ", csv_strerror(csv_error(&parser)), "."));
+  };
+  // Line by line, because the parser does not count them.
+  bool in_record = false;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const absl::string_view line = text.substr(0, end);
+    text.remove_prefix(end);
+    if (in_record || line[0] != '#') {
+      const size_t before = lines.lines.size();
+      if (csv_parse(&parser, line.data(), line.size(), EndField, EndLine, &lines) != line.size()) return fault();
+      in_record = line != "\n" && line != "\r\n" ? lines.lines.size() == before : in_record;
+    }
+    if (!text.empty()) ++lines.number;
   }
+  if (csv_fini(&parser, EndField, EndLine, &lines) != 0) return fault();
   return std::move(lines.lines);
 }
 
@@ -76,29 +98,25 @@ std::optional<absl::string_view> Row::Token(absl::string_view column, absl::stri
 }
 
 absl::StatusOr<Table> Table::Parse(absl::string_view text) {
-  absl::StatusOr<std::vector<std::vector<std::string>>> lines = ParseLines(text);
+  absl::StatusOr<std::vector<Line>> lines = ParseLines(text);
   if (!lines.ok()) return lines.status();
   std::shared_ptr<Columns> shared;
   Table table;
-  size_t line_number = 0;
-  for (std::vector<std::string>& fields : *lines) {
-    ++line_number;
-    if (absl::StartsWith(fields[0], "#")) continue;
+  for (Line& line : *lines) {
     if (shared == nullptr) {
       shared = std::make_shared<Columns>();
-      for (size_t i = 0; i < fields.size(); ++i) {
-        if (!shared->emplace(absl::StripAsciiWhitespace(fields[i]), i).second) {
-          return absl::InvalidArgumentError(absl::StrCat("The column ", fields[i], " is there twice."));
-        }
+      for (size_t i = 0; i < line.fields.size(); ++i) {
+        if (!shared->emplace(absl::StripAsciiWhitespace(line.fields[i]), i).second)
+          return absl::InvalidArgumentError(absl::StrCat("The column ", line.fields[i], " is there twice."));
       }
       table.columns_ = shared;
       continue;
     }
-    if (fields.size() != shared->size()) {
+    if (line.fields.size() != shared->size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("Line ", line_number, " has ", fields.size(), " fields, the header ", shared->size(), "."));
+          absl::StrCat("Line ", line.number, " has ", line.fields.size(), " fields, the header ", shared->size(), "."));
     }
-    table.rows_.emplace_back(shared.get(), std::move(fields));
+    table.rows_.emplace_back(shared.get(), std::move(line.fields), line.number);
   }
   if (shared == nullptr) return absl::InvalidArgumentError("The table has no header.");
   return table;

@@ -20,7 +20,11 @@ using Columns = absl::flat_hash_map<std::string, size_t>;
 // One line. Valid as long as its table is.
 class Row {
  public:
-  Row(const Columns* columns, std::vector<std::string> fields) : columns_(columns), fields_(std::move(fields)) {}
+  Row(const Columns* columns, std::vector<std::string> fields, size_t line)
+      : columns_(columns), fields_(std::move(fields)), line_(line) {}
+
+  // In its file, from 1.
+  size_t line() const { return line_; }
 
   // The field without blanks around it; empty when the table has no such column.
   absl::string_view Text(absl::string_view column) const;
@@ -35,6 +39,7 @@ class Row {
  private:
   const Columns* columns_;
   std::vector<std::string> fields_;
+  size_t line_;
 };
 
 class Table {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "absl/algorithm/container.h"
+
 namespace sliceplan::catalog {
 namespace {
 
@@ -16,9 +18,15 @@ absl::string_view FaultOf(double value, ConstantRange range) {
     case ConstantRange::kAtLeastOne: return value >= 1 ? "" : "must be at least 1";
     case ConstantRange::kShare: return value > 0 && value <= 1 ? "" : "must be above 0 and at most 1";
     case ConstantRange::kShareOrNone: return value >= 0 && value <= 1 ? "" : "must be 0 to 1";
+    case ConstantRange::kIntervalEnd: return value >= 0 ? "" : "must not be negative";
     case ConstantRange::kCount: return value >= 0 && value <= kMaxCount ? "" : "must be 0 to 2^30";
   }
   return "";
+}
+
+bool IsUnmeasured(const v1::CalibrationProfile& record, absl::string_view accelerator_id) {
+  return record.measured_accelerators_size() > 0 &&
+         absl::c_find(record.measured_accelerators(), accelerator_id) == record.measured_accelerators().end();
 }
 
 }  // namespace sliceplan::catalog

@@ -2,6 +2,7 @@
 #ifndef SLICEPLAN_SERVER_CATALOG_CONSTANT_TABLE_H_
 #define SLICEPLAN_SERVER_CATALOG_CONSTANT_TABLE_H_
 
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@ enum class ConstantRange {
   kShare,        // above 0, at most 1
   kShareOrNone,  // 0 to 1
   kCount,        // 0 to 2^30
+  kIntervalEnd,  // of a time, as a ratio to the expected one: above 0; 0 for no interval
 };
 
 // What is wrong with a value; empty when nothing is.
@@ -69,8 +71,12 @@ void ApplyConstant(const ConstantTable<Profile>& table, const v1::Constant& cons
   problems.Add(field, absl::StrCat("is not a constant of a profile (", table.header, " lists them)"));
 }
 
-// The profile for one chip: the record's constants, overridden by those of the family that lists `accelerator_id`.
-// Unknown names and values outside their range are added to `problems` and left out.
+// Whether the record names the chips with runs behind its constants, and this is none of them.
+bool IsUnmeasured(const v1::CalibrationProfile& record, absl::string_view accelerator_id);
+
+// The profile for one chip: the record's constants, overridden by those of the family that lists `accelerator_id`; an
+// unmeasured chip's intervals are wider. Unknown names and values outside their range are added to `problems` and left
+// out.
 template <typename Profile>
 Profile ProfileOf(const ConstantTable<Profile>& table, const v1::CalibrationProfile& record,
                   absl::string_view accelerator_id, RecordProblems& problems) {
@@ -82,6 +88,12 @@ Profile ProfileOf(const ConstantTable<Profile>& table, const v1::CalibrationProf
     for (const std::string& id : family.accelerators()) {
       if (id != accelerator_id) continue;
       for (const v1::Constant& constant : family.constants()) ApplyConstant(table, constant, profile, problems);
+    }
+  }
+  if (IsUnmeasured(record, accelerator_id) && record.has_unmeasured_interval_power()) {
+    for (const NumberConstant<Profile>& number : table.numbers) {
+      if (number.range != ConstantRange::kIntervalEnd || profile.*number.member <= 0) continue;
+      profile.*number.member = std::pow(profile.*number.member, record.unmeasured_interval_power());
     }
   }
   return profile;

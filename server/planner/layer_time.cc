@@ -257,7 +257,7 @@ void ExpectLayer(const LayerLoad& load, const LayerRates& rates, const Efficienc
       load.attention_score_bytes * profile.attention_materialized_bytes / rates.hbm_bytes_per_second;
   scores.forward += operands + materialized / 3;
   scores.backward += 2 * operands + 2 * materialized / 3;
-  scores.recompute += load.recomputes_attention ? operands : 0;
+  scores.recompute += load.recomputes_attention ? operands + materialized / 3 : 0;
 
   double weights = 0;
   for (const GroupLoad& group : load.groups) weights += group.weight_count + group.expert_weight_count;

@@ -22,10 +22,18 @@ constexpr double kLogSumExpBytes = 4;
 // What materialised attention keeps per query-key pair and head: scores and probabilities in 16 bits and a mask byte
 // (Korthikanti et al. 2022, equation 2: 5 a s^2 b).
 constexpr double kMaterializedScoreBytes = 5;
+// And once more in fp32 while the softmax runs.
+constexpr double kWideScoreBytes = 4;
 // Norm outputs and the residual sum in the middle of a layer, in units of hidden_dim, kept when everything is saved.
 constexpr double kSavedHiddenCopies = 3;
 
 double PadTo(double size, double tile) { return tile > 1 ? std::ceil(size / tile) * tile : size; }
+
+// Rows that a grouped matmul computes: every border between two experts' tokens lies inside a tile, which runs for
+// both. An expert without tokens has no border.
+double GroupedRows(double rows, double expert_count, double tile_rows) {
+  return rows + std::max(0.0, std::min(expert_count, rows) - 1) * tile_rows;
+}
 
 bool IsLowPrecision(DataType type) { return BytesPerElement(type) < 2; }
 
@@ -91,10 +99,13 @@ double AddMatmul(const WeightMatmul& matmul, const LayerOperations& layer, const
   } else if (matmul.split == TensorSplit::kNone) {
     rows /= shape.hidden_shards;
   }
-  const double weights = is_expert ? k * n * std::ceil(matmul.expert_count / shape.expert) : k * n;
-  const double tile = is_expert && layer.capacity_factor == 0 ? shape.expert_tile : shape.mxu;
+  const double local_experts = is_expert ? std::ceil(matmul.expert_count / shape.expert) : 1;
+  const double weights = k * n * local_experts;
+  const bool grouped = is_expert && layer.capacity_factor == 0;
+  const double tile = grouped ? shape.expert_tile : shape.mxu;
   const double flops = 2 * rows * k * n;
-  const double kernel_flops = shape.calibrated ? 2 * rows * PadTo(k, tile) * PadTo(n, tile) : flops;
+  const double kernel_rows = grouped ? GroupedRows(rows, local_experts, tile) : rows;
+  const double kernel_flops = shape.calibrated ? 2 * kernel_rows * PadTo(k, tile) * PadTo(n, tile) : flops;
   const double operand_bytes = shape.wide_bytes * (rows * (k + n) + weights);
 
   GroupLoad& group = load.groups[static_cast<size_t>(OpGroupOf(matmul))];
@@ -153,7 +164,7 @@ void AddAttention(const TrainingJob& job, const LayerOperations& layer, const Sh
 
   const double context_bytes = shape.wide_bytes * queries * heads * value_width + kLogSumExpBytes * queries * heads;
   const double score_bytes = shape.materialized ? kMaterializedScoreBytes * pairs : 0;
-  load.intermediate_bytes += context_bytes + score_bytes;
+  load.intermediate_bytes += context_bytes + score_bytes + kWideScoreBytes * load.attention_score_bytes;
   switch (remat.Placement(SavedTensor::kContext)) {
     case TensorPlacement::kRecomputed: break;
     case TensorPlacement::kSaved: load.saved_bytes += context_bytes + score_bytes; break;
@@ -297,10 +308,11 @@ void CountStep(const TrainingJob& job, const StepPlan& plan, StepLoad& load) {
   load.mtp_layer_count = job.model->mtp_layer_count;
   if (load.mtp_layer_count > 0) CountLayer(job, job.model->mtp, shape, plan, load.mtp);
   CountEdge(job, shape, load.edge);
-  load.permute_bytes =
-      plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
-          ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) / shape.hidden_shards
-          : 0;
+  // Ranks that hold the same copy send a share each and gather it at the other end, over links that are faster by far
+  // (Narayanan et al. 2021, section 4.1).
+  load.permute_bytes = plan.parallelism.Degree(LogicalAxis::kPipeline) > 1
+                           ? shape.wide_bytes * shape.tokens * static_cast<double>(job.model->hidden_dim) / shape.tensor
+                           : 0;
 }
 
 const StepLoad& StepLoadCache::Of(const TrainingJob& job, const StepPlan& plan) {

@@ -25,8 +25,10 @@ struct StageSums {
   double expert = 0;
   double saved = 0;            // per microbatch
   double largest_weights = 0;  // elements of one layer gathered
+  double largest_dense_weights = 0;
   double largest_intermediate = 0;
   double largest_collective = 0;
+  double largest_scores = 0;  // query-key pairs that are in memory
 };
 
 StageSums SumStage(const StepLoad& load, const StageSplit& stages, int32_t stage) {
@@ -37,7 +39,9 @@ StageSums SumStage(const StepLoad& load, const StageSplit& stages, int32_t stage
     sums.expert += count * layer.expert_parameter_count;
     sums.saved += count * layer.saved_bytes;
     sums.largest_weights = std::max(sums.largest_weights, layer.dense_parameter_count + layer.expert_parameter_count);
+    sums.largest_dense_weights = std::max(sums.largest_dense_weights, layer.dense_parameter_count);
     sums.largest_intermediate = std::max(sums.largest_intermediate, layer.intermediate_bytes);
+    sums.largest_scores = std::max(sums.largest_scores, layer.attention_score_bytes);
     sums.largest_collective =
         std::max({sums.largest_collective, layer.tensor_bytes, layer.context_bytes, layer.permute_bytes});
   };
@@ -93,11 +97,17 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   const double logits =
       last ? logit_bytes * load.edge.logits_element_count / std::max(1, workload.logits_chunk_count) : 0;
   const double head = last && sharded ? devices * load.wide_bytes_per_element * load.edge.head_weight_count : 0;
-  const double workspace = sums.largest_intermediate;
+  // Where the matmul adds into the gradient, autograd still hands on a gradient of the weight's shape that nobody
+  // reads, one per shape: those of a layer, and of one of its experts, which is small.
+  const double unread_gradients =
+      calibrated && job.profile->fused_gradient_accumulation
+          ? load.wide_bytes_per_element * (sums.largest_dense_weights + (last ? load.edge.head_weight_count : 0))
+          : 0;
+  const double workspace = sums.largest_intermediate + unread_gradients;
   const double buffers = sums.largest_collective + (stages.stage_count > 1 ? 2 * load.permute_bytes : 0);
 
   const double resident = parameters + optimizer;
-  const double loss_moment = resident + gradients + activations + logits + head + buffers;
+  const double loss_moment = resident + gradients + activations + logits + head + unread_gradients + buffers;
   const double backward_moment = resident + gradients + activations + gathered + workspace + buffers;
   // Fused and multi-tensor optimizers, and XLA's fusions, update tensor by tensor in place: no second copy of
   // gradients.
@@ -111,6 +121,7 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   use.activations_bytes = ToBytes(activations);
   use.gathered_weights_bytes = ToBytes(std::max(gathered, head));
   use.workspace_bytes = ToBytes(workspace);
+  use.attention_score_bytes = ToBytes(hardware::BytesPerElement(hardware::DataType::kFp32) * sums.largest_scores);
   use.logits_bytes = ToBytes(logits);
   use.buffers_bytes = ToBytes(buffers);
   use.capacity_bytes = job.slice.accelerator.AllocatableBytes().value_or(0);

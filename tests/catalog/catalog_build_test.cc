@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/catalog/catalog.h"
+#include "server/catalog/constant_table.h"
+#include "server/catalog/efficiency.h"
 
 namespace sliceplan::catalog {
 namespace {
@@ -125,6 +127,31 @@ TEST(CatalogBuildTest, AnOverlayMayAddAChipWithItsSlicesAndProfile) {
   EXPECT_EQ(catalog->accelerators().size(), 4u);
   EXPECT_EQ(catalog->FindAccelerator("new-chip").accelerator->slices.size(), 1u);
   ASSERT_EQ(catalog->calibration_profiles().size(), 1u);
+}
+
+TEST(CatalogBuildTest, ChipsWithoutMeasuredRunsHaveAWiderInterval) {
+  const std::string text = R"(# proto-message: sliceplan.catalog.v1.CalibrationProfiles
+    profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_TRAINING source: "fit" as_of: "2026-11-29"
+               measured_accelerators: "cube-chip" unmeasured_interval_power: 2
+               constants { name: "dense_low_ratio" value: 0.9 source: "s" }
+               constants { name: "dense_high_ratio" value: 1.2 source: "s" }
+               constants { name: "matmul_inverse_ratio" value: 1.5 source: "s" } })";
+  const auto catalog = BuildOrDie({{"c.textproto", text}});
+  const v1::CalibrationProfile& record = catalog->calibration_profiles()[0];
+  Problems problems;
+  RecordProblems record_problems(problems, "", "p");
+  const roofline::EfficiencyProfile measured = EfficiencyOf(record, "cube-chip", record_problems);
+  EXPECT_EQ(measured.dense_low_ratio, 0.9);
+  EXPECT_EQ(measured.dense_high_ratio, 1.2);
+  const roofline::EfficiencyProfile other = EfficiencyOf(record, "switch-chip", record_problems);
+  EXPECT_DOUBLE_EQ(other.dense_low_ratio, 0.9 * 0.9);
+  EXPECT_DOUBLE_EQ(other.dense_high_ratio, 1.2 * 1.2);
+  EXPECT_EQ(other.matmul_inverse_ratio, 1.5);
+  EXPECT_EQ(other.expert_low_ratio, 0) << "no interval";
+  EXPECT_FALSE(IsUnmeasured(record, "cube-chip"));
+  EXPECT_TRUE(IsUnmeasured(record, "switch-chip"));
+  EXPECT_TRUE(IsUnmeasured(record, "")) << "a chip on paper";
+  EXPECT_FALSE(IsUnmeasured(v1::CalibrationProfile(), "switch-chip")) << "no chip is listed";
 }
 
 TEST(CatalogBuildTest, TheVersionFollowsTheContentAlone) {
@@ -249,7 +276,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"serving_constant_out_of_range", R"(# proto-message: CalibrationProfiles
                 profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_SERVING source: "s" as_of: "2026-08"
                            constants { name: "burst_share" value: 1.5 source: "s" } })",
-                "profiles p: constants[burst_share]: must be 0 to 1"}),
+                "profiles p: constants[burst_share]: must be 0 to 1"},
+        BadCase{"measured_accelerator_unknown", R"(# proto-message: CalibrationProfiles
+                profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_TRAINING source: "s" as_of: "2026-08"
+                           measured_accelerators: "no-chip" })",
+                "profiles p: accelerator: \"no-chip\" is not the id"},
+        BadCase{"interval_power_below_one", R"(# proto-message: CalibrationProfiles
+                profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_TRAINING source: "s" as_of: "2026-08"
+                           unmeasured_interval_power: 0.5 })",
+                "profiles p: unmeasured_interval_power: must be 1 to 10"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(CatalogBuildTest, ReportsEveryProblemOfEveryFileAtOnce) {

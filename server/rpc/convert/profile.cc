@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/catalog/constant_table.h"
 #include "server/catalog/near_names.h"
 #include "server/rpc/convert/ranges.h"
 #include "server/rpc/text.h"
@@ -68,6 +69,11 @@ const catalog::v1::CalibrationProfile* ToRecord(const std::string& name, Calibra
                                 WorkloadName(workload), "."),
                    "WRONG_CALIBRATION_PROFILE");
     return nullptr;
+  }
+  if (catalog::IsUnmeasured(*record, slice.slice.accelerator_id)) {
+    assumptions.Add("calibration_profile", record->name(),
+                    absl::StrCat("No measured run of this chip is behind the constants of ", record->name(),
+                                 ": they are those of its family, and the interval is wider."));
   }
   return record;
 }

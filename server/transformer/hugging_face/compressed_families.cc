@@ -6,7 +6,6 @@
 namespace sliceplan::transformer::hugging_face {
 namespace {
 
-constexpr Flag kAlways = {nullptr, true};
 constexpr int64_t kMaxPositions = (int64_t{1} << 31) - 1;
 // Blocks of the sparse kind overlap and have an indexer, those of the heavy kind have neither.
 constexpr int64_t kSparseCompression = 4;

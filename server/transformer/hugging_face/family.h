@@ -20,6 +20,8 @@ struct Flag {
   bool fallback = false;
 };
 
+inline constexpr Flag kAlways = {nullptr, true};
+
 // Which layers attend to a window.
 enum class WindowRule {
   kNone,         // no key is read

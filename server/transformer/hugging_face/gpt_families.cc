@@ -5,48 +5,17 @@
 #include "absl/strings/str_cat.h"
 #include "server/transformer/hugging_face/decoder.h"
 #include "server/transformer/hugging_face/family.h"
+#include "server/transformer/hugging_face/plain_layer.h"
 
 namespace sliceplan::transformer::hugging_face {
 namespace {
 
 using QkNorm = GroupedQueryAttention::QkNorm;
 
-constexpr Flag kAlways = {nullptr, true};
-constexpr int64_t kDefaultWidening = 4;  // MLP width over hidden width when the file says nothing
-
-// Same layer throughout.
-void SetLayers(Config& config, const Layer& layer, Architecture& architecture) {
-  architecture.layer_groups = {{ReadLayerCount(config), {layer}}};
-}
-
-// An absent or null MLP width is four times the hidden width.
-DenseFeedForward ReadWidened(Config& config, const DecoderTraits& traits, int64_t hidden_dim) {
-  DenseFeedForward dense;
-  dense.ffn_dim = static_cast<int32_t>(
-      config.IntOr({"n_inner", "intermediate_size", "ffn_hidden_size", "ffn_dim"}, kDefaultWidening * hidden_dim));
-  dense.gated = traits.gated;
-  dense.bias = Read(config, traits.mlp_bias);
-  return dense;
-}
-
-Layer ReadGptLayer(Config& config, const DecoderTraits& traits, const Architecture& architecture) {
-  Layer layer;
-  layer.norms = NormsOf(traits.norm, traits.norms_per_layer);
-  layer.parallel_block = Read(config, traits.parallel_block);
-  layer.attention = ReadGroupedQuery(config, traits, architecture.hidden_dim);
-  layer.feed_forward = ReadWidened(config, traits, architecture.hidden_dim);
-  return layer;
-}
-
 // GPT-J, GPT-NeoX, CodeGen, Phi: nothing but the traits.
 void BuildGpt(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   ReadFrame(config, traits, architecture);
-  SetLayers(config, ReadGptLayer(config, traits, architecture), architecture);
-}
-
-void ReadLearnedPositions(Config& config, int64_t extra_rows, Architecture& architecture) {
-  const int64_t rows = config.Required({"n_positions", "max_position_embeddings"});
-  architecture.learned_position_count = static_cast<int32_t>(rows + extra_rows);
+  SetLayers(config, ReadPlainLayer(config, traits, architecture), architecture);
 }
 
 void BuildGpt2(Config& config, const DecoderTraits& traits, Architecture& architecture) {
@@ -75,7 +44,7 @@ void BuildGptBigCode(Config& config, const DecoderTraits& traits, Architecture& 
 void BuildGptNeo(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   ReadFrame(config, traits, architecture);
   ReadLearnedPositions(config, 0, architecture);
-  const Layer layer = ReadGptLayer(config, traits, architecture);
+  const Layer layer = ReadPlainLayer(config, traits, architecture);
   const int32_t layer_count = ReadLayerCount(config);
   constexpr int64_t kDefaultWindow = 256;
   const int64_t window = config.IntOr({"window_size"}, kDefaultWindow);
@@ -119,7 +88,7 @@ void BuildBloom(Config& config, const DecoderTraits& traits, Architecture& archi
                  "seq_length", "hidden_dropout", "bias_dropout_fusion"});
   ReadFrame(config, traits, architecture);
   architecture.embedding_norm = true;
-  SetLayers(config, ReadGptLayer(config, traits, architecture), architecture);
+  SetLayers(config, ReadPlainLayer(config, traits, architecture), architecture);
 }
 
 void BuildMpt(Config& config, const DecoderTraits& traits, Architecture& architecture) {
@@ -177,7 +146,7 @@ void BuildFalcon(Config& config, const DecoderTraits& traits, Architecture& arch
   const bool multi_query = config.Bool({"multi_query"}, true);
   const bool parallel = config.Bool({"parallel_attn"}, true);
   const bool alibi = config.Bool({"alibi"}, false);
-  Layer layer = ReadGptLayer(config, traits, architecture);
+  Layer layer = ReadPlainLayer(config, traits, architecture);
   auto& attention = std::get<GroupedQueryAttention>(layer.attention);
   // Only the newer architecture heeds num_kv_heads; some files of the older one hold the number of query heads there.
   if (!new_architecture) {

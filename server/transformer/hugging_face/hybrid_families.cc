@@ -11,7 +11,6 @@ namespace {
 using QkNorm = GroupedQueryAttention::QkNorm;
 
 constexpr Flag kAttentionBias = {"attention_bias", false};
-constexpr Flag kAlways = {nullptr, true};
 constexpr int64_t kMaxConvWidth = 4096;
 
 int32_t Narrow(int64_t value) { return static_cast<int32_t>(value); }

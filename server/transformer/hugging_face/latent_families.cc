@@ -7,8 +7,6 @@
 namespace sliceplan::transformer::hugging_face {
 namespace {
 
-constexpr Flag kAlways = {nullptr, true};
-
 void BuildLatent(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   ReadFrame(config, traits, architecture);
   const int32_t layer_count = ReadLayerCount(config);

@@ -11,7 +11,6 @@ using QkNorm = GroupedQueryAttention::QkNorm;
 
 constexpr Flag kAttentionBias = {"attention_bias", false};
 constexpr Flag kMlpBias = {"mlp_bias", false};
-constexpr Flag kAlways = {nullptr, true};
 constexpr Flag kBias = {"bias", false};
 
 // The first version writes the width of gate and up together.

@@ -11,7 +11,6 @@ namespace {
 using QkNorm = GroupedQueryAttention::QkNorm;
 
 constexpr Flag kAttentionBias = {"attention_bias", false};
-constexpr Flag kAlways = {nullptr, true};
 
 void ForEachLayer(Architecture& architecture, void (*change)(Layer& layer)) {
   for (LayerGroup& group : architecture.layer_groups) std::for_each(group.layers.begin(), group.layers.end(), change);

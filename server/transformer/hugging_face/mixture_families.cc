@@ -10,7 +10,6 @@ namespace {
 using QkNorm = GroupedQueryAttention::QkNorm;
 
 constexpr Flag kAttentionBias = {"attention_bias", false};
-constexpr Flag kAlways = {nullptr, true};
 
 // DBRX nests attention and MLP; its class default describes a toy, so every size is required.
 void BuildDbrx(Config& config, const DecoderTraits& traits, Architecture& architecture) {

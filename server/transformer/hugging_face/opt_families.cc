@@ -2,62 +2,45 @@
 #include "absl/strings/str_cat.h"
 #include "server/transformer/hugging_face/decoder.h"
 #include "server/transformer/hugging_face/family.h"
+#include "server/transformer/hugging_face/plain_layer.h"
 
 namespace sliceplan::transformer::hugging_face {
 namespace {
 
 using QkNorm = GroupedQueryAttention::QkNorm;
 
-constexpr Flag kAlways = {nullptr, true};
-constexpr int64_t kDefaultWidening = 4;  // MLP width over hidden width when the file says nothing
 // Rows 0 and 1 of the position table are never used by real positions.
 constexpr int64_t kPositionOffset = 2;
 
-// The same layer throughout.
-Layer& SetLayers(Config& config, const DecoderTraits& traits, Architecture& architecture) {
-  Layer layer;
-  layer.norms = NormsOf(traits.norm, traits.norms_per_layer);
-  layer.attention = ReadGroupedQuery(config, traits, architecture.hidden_dim);
-  DenseFeedForward dense;
-  dense.ffn_dim = static_cast<int32_t>(
-      config.IntOr({"ffn_dim", "n_inner", "intermediate_size"}, kDefaultWidening * architecture.hidden_dim));
-  dense.gated = traits.gated;
-  dense.bias = Read(config, traits.mlp_bias);
-  layer.feed_forward = dense;
-  architecture.layer_groups = {{ReadLayerCount(config), {layer}}};
-  return architecture.layer_groups.front().layers.front();
-}
-
-void ReadPositions(Config& config, int64_t offset, Architecture& architecture) {
-  const int64_t rows = config.Required({"n_positions", "max_position_embeddings"});
-  architecture.learned_position_count = static_cast<int32_t>(rows + offset);
+void SetPlainLayers(Config& config, const DecoderTraits& traits, Architecture& architecture) {
+  SetLayers(config, ReadPlainLayer(config, traits, architecture), architecture);
 }
 
 void BuildOpt(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   DecoderTraits own = traits;
   if (!config.Bool({"layer_norm_elementwise_affine"}, true)) own.norm = NormStyle::kWithoutWeight;
   ReadFrame(config, own, architecture);
-  ReadPositions(config, kPositionOffset, architecture);
+  ReadLearnedPositions(config, kPositionOffset, architecture);
   const int64_t embedding_dim = config.IntOr({"word_embed_proj_dim"}, architecture.hidden_dim);
   if (embedding_dim != architecture.hidden_dim) architecture.embedding_dim = static_cast<int32_t>(embedding_dim);
   const bool norm_first = config.Bool({"do_layer_norm_before"}, true);
   const bool keeps_final_norm = norm_first && !config.Bool({"_remove_final_layer_norm"}, false);
   architecture.final_norm.count = keeps_final_norm ? 1 : 0;
-  SetLayers(config, own, architecture);
+  SetPlainLayers(config, own, architecture);
 }
 
 void BuildBioGpt(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   config.Ignore({"scale_embedding"});
   ReadFrame(config, traits, architecture);
-  ReadPositions(config, kPositionOffset, architecture);
-  SetLayers(config, traits, architecture);
+  ReadLearnedPositions(config, kPositionOffset, architecture);
+  SetPlainLayers(config, traits, architecture);
 }
 
 // Sinusoidal positions, which are computed.
 void BuildXglm(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   config.Ignore({"scale_embedding"});
   ReadFrame(config, traits, architecture);
-  SetLayers(config, traits, architecture);
+  SetPlainLayers(config, traits, architecture);
 }
 
 void BuildJais(Config& config, const DecoderTraits& traits, Architecture& architecture) {
@@ -69,18 +52,18 @@ void BuildJais(Config& config, const DecoderTraits& traits, Architecture& archit
   ReadFrame(config, own, architecture);
   const std::string positions = config.Text({"position_embedding_type"});
   if (positions.empty() || positions == "learned") {
-    ReadPositions(config, 0, architecture);
+    ReadLearnedPositions(config, 0, architecture);
   } else if (positions != "alibi") {
     config.Unsupported("position_embedding_type",
                        absl::StrCat("'", positions.substr(0, 40), "' is neither learned nor alibi"));
   }
-  SetLayers(config, own, architecture);
+  SetPlainLayers(config, own, architecture);
 }
 
 // Norms of queries and keys are layer norms with biases.
 void BuildPersimmon(Config& config, const DecoderTraits& traits, Architecture& architecture) {
   ReadFrame(config, traits, architecture);
-  Layer& layer = SetLayers(config, traits, architecture);
+  Layer& layer = SetLayers(config, ReadPlainLayer(config, traits, architecture), architecture);
   const auto& attention = std::get<GroupedQueryAttention>(layer.attention);
   if (attention.qk_norm != QkNorm::kNone) layer.extra_parameter_count = int64_t{2} * attention.head_dim;
   if (config.Has("patch_size")) {
