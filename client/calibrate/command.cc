@@ -160,7 +160,7 @@ int FitProfiles(const Flags& flags, Session& session, std::ostream& out, std::os
         << folds.back().values.size() << " folds (" << NameOf(plan.leave_out) << ")\n";
     for (size_t c = 0; c < plan.names.size(); ++c)
       out << "  " << plan.constants[c].name << " " << plan.constants[c].start << " -> " << fitted.fits.all.constants[c]
-          << "\n";
+          << std::endl;  // a fit takes minutes: each profile shows when it is done
   }
   if (records.empty()) {
     err << "sliceplan-calibrate: no scored row was predicted by a profile that is to be fitted\n";
