@@ -1,7 +1,8 @@
 #!/bin/bash
-# Makes the accuracy table and pictures again from the committed measurements and fold constants. Predicts, fits nothing.
+# Makes the accuracy tables and pictures again from the committed measurements and fold constants. Predicts, fits nothing.
 #   scripts/accuracy.sh [--check] [BUILD_DIRECTORY]
-# --check: compares the table with the committed one instead of replacing it.
+# --check: compares the tables with the committed ones instead of replacing them.
+# accuracy.csv is of the tables that profiles are fitted to, accuracy_unseen.csv of those that nothing is fitted on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 check=
@@ -10,23 +11,34 @@ if [[ ${1:-} == --check ]]; then
   shift
 fi
 tool=${1:-build/release}/bin/sliceplan-calibrate
-data=tests/accuracy/data
-inputs=()
-[[ -e $data/training.csv ]] && inputs+=(--training "$data/training.csv")
-[[ -e $data/serving.csv ]] && inputs+=(--serving "$data/serving.csv")
-[[ -e $data/end_to_end.csv ]] && inputs+=(--end-to-end "$data/end_to_end.csv")
-[[ -e tests/accuracy/folds.csv ]] && inputs+=(--folds tests/accuracy/folds.csv)
+folds=()
+[[ -e tests/accuracy/folds.csv ]] && folds=(--folds tests/accuracy/folds.csv)
 
-if [[ -n $check ]]; then
-  made=$(mktemp)
-  trap 'rm -f "$made"' EXIT
-  "$tool" accuracy "${inputs[@]}" --out "$made"
-  if ! diff -u tests/accuracy/accuracy.csv "$made"; then
-    echo "tests/accuracy/accuracy.csv is not what the tool makes: run make calibrate" >&2
-    exit 1
+# Sets `inputs`: flags for the tables of the given suffix that are there.
+find_inputs() {
+  inputs=("${folds[@]}")
+  local kind file
+  for kind in training serving end_to_end; do
+    file=tests/accuracy/data/$kind$1.csv
+    [[ ! -e $file ]] || inputs+=("--${kind//_/-}" "$file")
+  done
+}
+
+status=0
+for suffix in '' _unseen; do
+  find_inputs "$suffix"
+  committed=tests/accuracy/accuracy$suffix.csv
+  if [[ -z $check ]]; then
+    "$tool" accuracy "${inputs[@]}" --out "$committed"
+  elif ! "$tool" accuracy "${inputs[@]}" | diff -u "$committed" -; then
+    echo "$committed is not what the tool makes: run make calibrate" >&2
+    status=1
   fi
-else
-  "$tool" accuracy "${inputs[@]}" --out tests/accuracy/accuracy.csv
+done
+if [[ -z $check ]]; then
+  find_inputs ''
   mkdir -p docs/images
+  rm -f docs/images/*_predicted.svg docs/images/*_residuals.svg
   "$tool" plots "${inputs[@]}" --out docs/images
 fi
+exit "$status"

@@ -53,7 +53,7 @@ std::vector<Picture> PicturesOf(const std::vector<AnsweredCase>& answered, const
   std::vector<Picture> pictures;
   for (auto& [key, chart] : charts) {
     const std::string kind = key.second == "tpu" ? "TPUs" : key.second == "gpu" ? "GPUs" : "other chips";
-    chart.title = absl::StrCat(chart.points.size(), " figures on ", kind);
+    chart.title = absl::StrCat(chart.quantity, ": ", chart.points.size(), " figures on ", kind);
     if (without_group[key] > 0) absl::StrAppend(&chart.title, ", ", without_group[key], " with their group left out");
     if (chart.points.size() > kMostLabelled) {
       for (calibration::ChartPoint& point : chart.points) point.label.clear();

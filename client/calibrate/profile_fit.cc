@@ -64,6 +64,7 @@ std::vector<std::optional<size_t>> IntervalsOf(Predictor& predictor, const Calib
   constexpr double kSame = 1e-6;
   const auto mark = [](size_t i) { return kWidest + static_cast<double>(i); };
   CalibrationProfile marked = record;
+  marked.clear_measured_accelerators();  // chips that were not measured so far are now: no interval is widened
   for (size_t i = 0; i < names.size(); ++i)
     FindConstant(marked, {"", absl::StrCat(names[i], kHighSuffix)})->set_value(mark(i));
   predictor.Try(marked);
@@ -100,6 +101,7 @@ FittedProfile FitProfile(Predictor& predictor, const ProfilePlan& plan, const st
       problem.sources.push_back(asked->source);
       problem.groups.push_back(FoldOf(plan.leave_out, *asked));
       fitted.sources.insert(asked->source);
+      fitted.accelerators.insert(asked->accelerator);
     }
   }
   fitted.figures = figures.size();

@@ -26,6 +26,7 @@ struct FittedProfile {
   ProfilePlan plan;
   size_t figures = 0;             // that were fitted to
   std::set<std::string> sources;  // of them
+  std::set<std::string> accelerators;
   calibration::CrossValidation fits;
   std::vector<FittedInterval> intervals;
 };

@@ -84,6 +84,12 @@ CalibrationProfile FittedRecord(const CalibrationProfile& record, const FittedPr
     if (!range.empty()) constant->set_note(absl::StrCat(range, "; ", constant->note()));
   }
   for (const FittedInterval& interval : fitted.intervals) SetInterval(fitted, interval, provenance, result);
+  // A list of none means that no chip counts as measured alone.
+  const auto& measured = record.measured_accelerators();
+  for (const std::string& id : fitted.accelerators) {
+    if (!measured.empty() && std::find(measured.begin(), measured.end(), id) == measured.end())
+      result.add_measured_accelerators(id);
+  }
   result.set_version(provenance.version.empty() ? NextVersion(record.version(), provenance.as_of) : provenance.version);
   result.set_source(absl::StrCat(fitted_on, fitted.fits.folds.empty() ? "" : ", ",
                                  fitted.fits.folds.empty() ? "" : LeftOutWords(fitted.plan.leave_out),

@@ -262,8 +262,6 @@ TEST(TrainingCasesTest, Formats) {
   const auto precision = [](const Fields& fields) { return Asked(fields).workload().precision(); };
   EXPECT_EQ(precision({{"precision", "int8 (AQT) matmuls"}}).compute(), v1::DATA_TYPE_INT8);
   EXPECT_EQ(precision({{"precision", "fp8 (delayed scaling)"}}).compute(), v1::DATA_TYPE_FP8);
-  EXPECT_EQ(precision({{"precision", "nvfp4"}}).compute(), v1::DATA_TYPE_FP4);
-  EXPECT_EQ(precision({{"precision", "bf16 compute, fp32 weights"}}).compute(), v1::DATA_TYPE_BF16);
   EXPECT_EQ(precision({{"precision", "bf16 compute, bf16 weights"}}).master_weights(), v1::DATA_TYPE_BF16);
   const v1::TrainingPrecision pure = precision(With(kNeMo, {{"framework", "FSDP"}, {"precision", "bf16 PURE"}}));
   EXPECT_EQ(pure.parameters(), v1::DATA_TYPE_FP32);
