@@ -150,6 +150,25 @@ void PrintLatencies(const v1::ServingEstimate& estimate, Report& report) {
   report.Table({{"", false}, {"mean", true}, {"p50", true}, {"p95", true}, {"p99", true}}, rows);
 }
 
+void PrintStages(const v1::PoolEstimate& pool, Report& report) {
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::ServingMemory& stage : pool.stages()) {
+    rows.push_back({absl::StrCat(stage.stage_index() + 1), Grouped(stage.layer_count()),
+                    Bytes(static_cast<double>(stage.weights_bytes())),
+                    Bytes(static_cast<double>(stage.kv_pool_bytes())),
+                    Bytes(static_cast<double>(stage.kv_bytes_per_token())), Grouped(stage.max_context_tokens())});
+  }
+  if (rows.empty()) return;
+  report.Section("Pipeline stages, one chip each");
+  report.Table({{"stage", true},
+                {"layers", true},
+                {"weights", true},
+                {"KV pool", true},
+                {"cache a token", true},
+                {"longest context", true}},
+               rows);
+}
+
 void PrintMemory(const v1::ServingEstimate& estimate, Report& report) {
   const v1::ServingMemory& memory = estimate.memory();
   report.Section("Memory of the fullest chip");
@@ -167,6 +186,7 @@ void PrintMemory(const v1::ServingEstimate& estimate, Report& report) {
   if (estimate.max_context_tokens() > 0) {
     report.Sentence(absl::StrCat("One sequence alone may have ", Grouped(estimate.max_context_tokens()), " tokens."));
   }
+  for (const v1::PoolEstimate& of_pool : estimate.pools()) PrintStages(of_pool, report);
 }
 
 std::string BoundsText(const v1::StepTime& time) {

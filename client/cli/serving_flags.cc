@@ -131,6 +131,9 @@ void AddEngineFlags(Flags& flags, const std::string& name, const ServingWorkload
               "share of HBM that the engine takes: 90%; default: the profile's");
   flags.Field("--kv-split", field("kv_cache_split"), "the cache when tensor exceeds the KV heads");
   flags.Field("--windowed-kv", field("windowed_kv_policy"), "what layers with a window keep");
+  flags.Field("--max-context", field("max_context_tokens"),
+              "longest context that the engine is started for; default: the longest request");
+  flags.Field("--prompt-logprobs", field("prompt_logprobs"), "return log-probabilities of prompts");
   flags.Field("--load-imbalance", field("expert_load_imbalance_ratio"), "of experts; default: the model's");
   flags.Field("--draft-tokens", field("speculative.draft_tokens"), "speculative decoding: tokens drafted per step");
   flags.Field("--acceptance", field("speculative.acceptance_ratio"), "chance that a drafted token is accepted: 70%");

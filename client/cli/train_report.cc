@@ -92,6 +92,11 @@ void PrintMemory(const v1::TrainingMemory& memory, int stage_count, Report& repo
   if (stage_count > 1) absl::StrAppend(&heading, ", pipeline stage ", memory.stage_index() + 1, " of ", stage_count);
   report.Section(heading);
   if (!memory.moment().empty()) report.Sentence(absl::StrCat("At its worst: ", memory.moment(), "."));
+  if (memory.attention_score_bytes() > 0) {
+    report.Sentence(absl::StrCat("Attention scores of one layer take ",
+                                 Bytes(static_cast<double>(memory.attention_score_bytes())),
+                                 " in fp32, in the workspace; a flash kernel needs none of it."));
+  }
   std::vector<std::vector<std::string>> host;
   if (memory.host_bytes() > 0) host.push_back({"host memory", Bytes(static_cast<double>(memory.host_bytes())), ""});
   PrintMemoryClasses({{"parameters", memory.parameters_bytes()},

@@ -54,7 +54,13 @@ constexpr NumberConstant<ServingEfficiency> kNumbers[] = {
     {"reserved_bytes", &ServingEfficiency::reserved_bytes, Range::kNotNegative},
     {"collective_buffer_bytes", &ServingEfficiency::collective_buffer_bytes, Range::kNotNegative},
     {"logit_copies", &ServingEfficiency::logit_copies, Range::kNotNegative},
+    {"prompt_logit_copies", &ServingEfficiency::prompt_logit_copies, Range::kNotNegative},
+    {"sampling_activation_copies", &ServingEfficiency::sampling_activation_copies, Range::kNotNegative},
+    {"kernel_workspace_bytes", &ServingEfficiency::kernel_workspace_bytes, Range::kNotNegative},
+    {"index_rows", &ServingEfficiency::index_rows, Range::kCount},
+    {"index_bytes_per_position", &ServingEfficiency::index_bytes_per_position, Range::kNotNegative},
     {"four_bit_scale_bytes", &ServingEfficiency::four_bit_scale_bytes, Range::kNotNegative},
+    {"int4_scale_bytes", &ServingEfficiency::int4_scale_bytes, Range::kNotNegative},
     {"max_sequences", &ServingEfficiency::max_sequences, Range::kCount},
     {"activation_copies", &ServingEfficiency::activation_copies, Range::kNotNegative},
     {"decode_low_ratio", &ServingEfficiency::decode_low_ratio, Range::kNotNegative},
@@ -71,6 +77,10 @@ constexpr FlagConstant<ServingEfficiency> kFlags[] = {
     {"quantizes_head", &ServingEfficiency::quantizes_head},
     {"four_bit_latent_attention", &ServingEfficiency::four_bit_latent_attention},
     {"prefill_first", &ServingEfficiency::prefill_first},
+    {"keeps_expert_workspace", &ServingEfficiency::keeps_expert_workspace},
+    {"keeps_absorbed_copy", &ServingEfficiency::keeps_absorbed_copy},
+    {"keeps_rotary_tables", &ServingEfficiency::keeps_rotary_tables},
+    {"pool_before_activations", &ServingEfficiency::pool_before_activations},
 };
 
 }  // namespace

@@ -22,6 +22,8 @@ constexpr double kLogSumExpBytes = 4;
 // What materialised attention keeps per query-key pair and head: scores and probabilities in 16 bits and a mask byte
 // (Korthikanti et al. 2022, equation 2: 5 a s^2 b).
 constexpr double kMaterializedScoreBytes = 5;
+// And once more in fp32 while the softmax runs.
+constexpr double kWideScoreBytes = 4;
 // Norm outputs and the residual sum in the middle of a layer, in units of hidden_dim, kept when everything is saved.
 constexpr double kSavedHiddenCopies = 3;
 
@@ -162,7 +164,7 @@ void AddAttention(const TrainingJob& job, const LayerOperations& layer, const Sh
 
   const double context_bytes = shape.wide_bytes * queries * heads * value_width + kLogSumExpBytes * queries * heads;
   const double score_bytes = shape.materialized ? kMaterializedScoreBytes * pairs : 0;
-  load.intermediate_bytes += context_bytes + score_bytes;
+  load.intermediate_bytes += context_bytes + score_bytes + kWideScoreBytes * load.attention_score_bytes;
   switch (remat.Placement(SavedTensor::kContext)) {
     case TensorPlacement::kRecomputed: break;
     case TensorPlacement::kSaved: load.saved_bytes += context_bytes + score_bytes; break;

@@ -52,7 +52,8 @@ struct MemoryUse {
   int64_t optimizer_bytes = 0;    // moments and master copies
   int64_t activations_bytes = 0;  // saved for the backward pass, microbatches in flight included
   int64_t gathered_weights_bytes = 0;
-  int64_t workspace_bytes = 0;  // the layer being computed
+  int64_t workspace_bytes = 0;        // the layer being computed
+  int64_t attention_score_bytes = 0;  // the part of it that is scores in fp32
   int64_t logits_bytes = 0;
   int64_t buffers_bytes = 0;  // collective buffers
   int64_t reserve_bytes = 0;  // runtime

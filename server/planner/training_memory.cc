@@ -28,6 +28,7 @@ struct StageSums {
   double largest_dense_weights = 0;
   double largest_intermediate = 0;
   double largest_collective = 0;
+  double largest_scores = 0;  // query-key pairs that are in memory
 };
 
 StageSums SumStage(const StepLoad& load, const StageSplit& stages, int32_t stage) {
@@ -40,6 +41,7 @@ StageSums SumStage(const StepLoad& load, const StageSplit& stages, int32_t stage
     sums.largest_weights = std::max(sums.largest_weights, layer.dense_parameter_count + layer.expert_parameter_count);
     sums.largest_dense_weights = std::max(sums.largest_dense_weights, layer.dense_parameter_count);
     sums.largest_intermediate = std::max(sums.largest_intermediate, layer.intermediate_bytes);
+    sums.largest_scores = std::max(sums.largest_scores, layer.attention_score_bytes);
     sums.largest_collective =
         std::max({sums.largest_collective, layer.tensor_bytes, layer.context_bytes, layer.permute_bytes});
   };
@@ -119,6 +121,7 @@ MemoryUse StageMemory(const TrainingJob& job, const StepPlan& plan, const StepLo
   use.activations_bytes = ToBytes(activations);
   use.gathered_weights_bytes = ToBytes(std::max(gathered, head));
   use.workspace_bytes = ToBytes(workspace);
+  use.attention_score_bytes = ToBytes(hardware::BytesPerElement(hardware::DataType::kFp32) * sums.largest_scores);
   use.logits_bytes = ToBytes(logits);
   use.buffers_bytes = ToBytes(buffers);
   use.capacity_bytes = job.slice.accelerator.AllocatableBytes().value_or(0);

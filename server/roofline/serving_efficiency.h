@@ -84,16 +84,31 @@ struct ServingEfficiency {
   bool quantizes_head = true;            // false: embedding and output head stay in 16 bits
   // false: four-bit weights leave projections of latent attention in 16 bits.
   bool four_bit_latent_attention = true;
-  double four_bit_scale_bytes = 0;  // beside each four-bit weight
+  double four_bit_scale_bytes = 0;  // beside each weight in four-bit floating point
+  double int4_scale_bytes = 0;      // beside each four-bit integer
   double max_sequences = 0;         // that a data rank takes in at once; 0: what fits
   double cache_output_share = 1;    // of its output that a resident sequence holds on average when the pool is full
 
   // Memory beside weights, cache and activations, bytes per chip.
   double reserved_bytes = 0;
   double collective_buffer_bytes = 0;  // with tensor parallelism
-  // What is alive at once, 0 or more: tensors of the widest layer for a chunk of prompts, or logits of max_sequences.
+  // What a pass keeps alive at its worst moment, 0 or more: in the widest layer what its projections write and so many
+  // hidden states of a chunk of prompts; or, where tokens are sampled, so many hidden states of the chunk and fp32
+  // logits of `max_sequences`, with log-probabilities of prompts so many of the whole chunk. Both with the scratch
+  // space of kernels. 0 copies of hidden states: `reserved_bytes` covers all that.
   double activation_copies = 0;
+  double sampling_activation_copies = 0;
   double logit_copies = 0;
+  double prompt_logit_copies = 0;
+  double kernel_workspace_bytes = 0;
+  bool keeps_expert_workspace = false;  // buffers of expert layers stay while tokens are sampled
+  bool keeps_absorbed_copy = false;     // 16-bit up projections of latent attention beside those as stored
+  bool keeps_rotary_tables = false;     // sines and cosines of every position, 16 bits
+  // The pool is sized before activations: they live in what `hbm_utilization_ratio` leaves.
+  bool pool_before_activations = false;
+  // Indices of cache entries: bytes per position of the longest context for each of so many requests.
+  double index_rows = 0;
+  double index_bytes_per_position = 0;
 
   // 90% intervals as ratios to the expected time; 0: none.
   double decode_low_ratio = 0;

@@ -58,6 +58,7 @@ const Difference kDifferences[] = {
     {"h100", "bf16_flops_per_second", 989e12, kRounded},
     {"h100", "fp8_flops_per_second", 1979e12, kRounded},
     {"h200", "smem_bytes_per_sm", 256.0 * 1024, kBinaryShared},
+    {"h200", "hbm_bytes", 141 * kGiB, kBinary},
     {"h200", "bf16_flops_per_second", 989e12, kRounded},
     {"h200", "fp8_flops_per_second", 1979e12, kRounded},
     {"b200", "smem_bytes_per_sm", 256.0 * 1024, kBinaryShared},

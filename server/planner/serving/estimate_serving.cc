@@ -129,14 +129,22 @@ class Estimator {
     }
   }
 
+  void SetMemory(size_t pool, int64_t batch_size) {
+    const ReplicaMemory& memory = pools_[pool].plan->memory();
+    PoolEstimate& filled = estimate().pools[pool];
+    filled.memory = memory.Of(batch_size, FullContext(job_.workload));
+    memory.Describe(filled.memory);
+    filled.stages = memory.Stages(batch_size, FullContext(job_.workload));
+    if (pool == main_) estimate().memory = filled.memory;
+  }
+
   // False: the load does not fit.
   bool FillMemory() {
     const int64_t asked = job_.workload.load == ServingLoadKind::kBatch ? job_.workload.batch_size : 1;
     for (size_t i = 0; i < pools_.size(); ++i) {
       const bool decodes = job_.pools[i].role != PoolRole::kPrefill;
-      estimate().pools[i].memory = pools_[i].plan->memory().Of(decodes ? asked : 1, FullContext(job_.workload));
+      SetMemory(i, decodes ? asked : 1);
     }
-    estimate().memory = estimate().pools[main_].memory;
     for (size_t i = 0; i < pools_.size(); ++i) {
       const bool decodes = job_.pools[i].role != PoolRole::kPrefill;
       if (pools_[i].planned.max_batch_size >= (decodes ? asked : 1)) continue;
@@ -182,9 +190,8 @@ class Estimator {
       const double count = static_cast<double>(pools_[i].planned.replica_count);
       throughput.requests_per_second += count * point.requests_per_second;
       if (i == main_) first = point;
-      estimate().pools[i].memory = pools_[i].plan->memory().Of(point.batch_size, FullContext(job_.workload));
+      SetMemory(i, point.batch_size);
     }
-    estimate().memory = estimate().pools[main_].memory;
     if (prefill_) {
       const CacheTransfer transfer = TransferOf(job_, *prefill()->plan, *main().plan);
       first.ttft_seconds = prefill()->plan->PrefillSeconds(1) + transfer.seconds;
@@ -221,8 +228,7 @@ class Estimator {
     if (job_.workload.load == ServingLoadKind::kRate && job_.workload.requests_per_second > saturation) {
       estimate().batch_size = static_cast<int32_t>(main().max_batch_size);
       SetThroughput(saturation);
-      estimate().memory = main().plan->memory().Of(estimate().batch_size, FullContext(job_.workload));
-      estimate().pools[main_].memory = estimate().memory;
+      SetMemory(main_, estimate().batch_size);
       SetUnstable(job_, saturation, estimate());
       return;
     }
@@ -248,8 +254,7 @@ class Estimator {
     }
     estimate().batch_size =
         static_cast<int32_t>(std::clamp<int64_t>(std::llround(batch), 1, std::max<int64_t>(1, main().max_batch_size)));
-    estimate().memory = main().plan->memory().Of(estimate().batch_size, FullContext(job_.workload));
-    estimate().pools[main_].memory = estimate().memory;
+    SetMemory(main_, estimate().batch_size);
     SetThroughput(all.requests_per_second);
     throughput.output_tokens_per_second = all.output_tokens_per_second;
     throughput.input_tokens_per_second = all.input_tokens_per_second;

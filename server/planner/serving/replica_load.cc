@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/planner/serving/replica_buffers.h"
 #include "server/roofline/collective.h"
 #include "server/transformer/kv_cache.h"
 #include "server/transformer/parameter_count.h"
@@ -38,12 +39,6 @@ struct Shape {
   double expert = 1;
   double activation_bytes = 2;
 };
-
-// `copies`: projections of fewer KV heads than chips are copied; otherwise cut inside a head and exchanged.
-double SplitShare(const WeightMatmul& matmul, double tensor, bool copies) {
-  if (matmul.copies_beyond_units && !copies && tensor > matmul.split_unit_count) return 1 / tensor;
-  return TensorShare(matmul, tensor);
-}
 
 class Counter {
  public:
@@ -94,6 +89,7 @@ class Counter {
     if (layer.has_softmax) AddSoftmax(layer.softmax, counted.attention);
     if (layer.has_scan) AddScan(layer, counted.attention);
     counted.latent_attention = layer.softmax.absorbed_qk_dim > 0;
+    if (counted.latent_attention) counted.absorbed_copy_bytes = AbsorbedCopyBytes(layer.softmax, shape_.tensor);
     SetKernelBytes(layer, counted);
     Sum(counted);
     return counted;
@@ -126,19 +122,17 @@ class Counter {
     load.permute_bytes_per_token = shape_.activation_bytes * hidden / shards;
   }
 
-  // Of the widest layer, input, normed input and output beside the projections.
-  double ActivationBytesPerToken(const LayerOperations& layer) const {
-    constexpr double kHiddenCopies = 3;
-    double attention = 0;
-    double feed_forward = 0;
-    for (const WeightMatmul& matmul : layer.matmuls) {
-      if (matmul.split == TensorSplit::kRow) continue;
-      const double width = static_cast<double>(matmul.n) * SplitShare(matmul, shape_.tensor, CopiesHeads()) *
-                           (matmul.expert_count > 0 ? layer.experts_per_token : 1);
-      (matmul.component == Component::kAttentionProjections ? attention : feed_forward) += width;
-    }
-    return shape_.activation_bytes *
-           (kHiddenCopies * static_cast<double>(model_.hidden_dim) + std::max(attention, feed_forward));
+  void Buffers(const LayerOperations& layer, ReplicaLoad& load) const {
+    const BufferShape shape = {shape_.tensor, CopiesHeads(), shape_.activation_bytes};
+    load.projection_bytes_per_token = std::max(load.projection_bytes_per_token, ProjectionBytesPerToken(layer, shape));
+    // Kernels for four-bit experts are fused: no buffers between their matmuls.
+    const bool four_bit = std::any_of(layer.matmuls.begin(), layer.matmuls.end(), [this](const WeightMatmul& matmul) {
+      return matmul.expert_count > 0 && IsFourBit(TypeOf(matmul.weight_class, matmul.low_precision_allowed));
+    });
+    if (four_bit) return;
+    load.expert_workspace_bytes_per_token =
+        std::max(load.expert_workspace_bytes_per_token,
+                 ExpertWorkspaceBytesPerToken(layer, static_cast<double>(model_.hidden_dim), shape));
   }
 
  private:
@@ -151,7 +145,7 @@ class Counter {
     double width = 0;
     for (const WeightMatmul& matmul : layer.matmuls) {
       if (matmul.component != Component::kFeedForward || matmul.split != TensorSplit::kRow) continue;
-      width += static_cast<double>(matmul.k) * SplitShare(matmul, shape_.tensor, CopiesHeads()) *
+      width += static_cast<double>(matmul.k) * ServedShare(matmul, shape_.tensor, CopiesHeads()) *
                (matmul.expert_count > 0 ? layer.experts_per_token : 1);
     }
     const double hidden = static_cast<double>(model_.hidden_dim);
@@ -198,7 +192,10 @@ class Counter {
         static_cast<double>(matmul.k) * static_cast<double>(matmul.n) * std::max(1, matmul.expert_count);
     if (policy_.weights) {
       const DataType type = TypeOf(matmul.weight_class, matmul.low_precision_allowed);
-      return elements * (BytesPerElement(type) + (IsFourBit(type) ? policy_.four_bit_scale_bytes : 0));
+      const double scale_bytes = type == DataType::kInt4 ? policy_.int4_scale_bytes
+                                 : IsFourBit(type)       ? policy_.four_bit_scale_bytes
+                                                         : 0;
+      return elements * (BytesPerElement(type) + scale_bytes);
     }
     return transformer::ServedWeightBytes(*job_.model.architecture, matmul, positions);
   }
@@ -236,7 +233,7 @@ class Counter {
 
   void AddMatmul(const WeightMatmul& matmul, const std::vector<int32_t>& positions, PassLayer& layer) const {
     PassGroup& group = layer.groups[static_cast<size_t>(OpGroupOf(matmul))];
-    const double share = SplitShare(matmul, shape_.tensor, CopiesHeads());
+    const double share = ServedShare(matmul, shape_.tensor, CopiesHeads());
     const bool column = matmul.split == TensorSplit::kColumn;
     const bool row = matmul.split == TensorSplit::kRow;
     const double k = static_cast<double>(matmul.k) * (row ? share : 1) / (row ? 1 : shape_.hidden_shards);
@@ -364,10 +361,21 @@ ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const S
     load.all_activation_bytes_per_token += counted.count * counted.activation_bytes_per_token;
     load.kernel_bytes_per_token += counted.count * counted.kernel_bytes_per_token;
     load.latent_attention |= load.layers.back().latent_attention;
-    load.activation_bytes_per_token = std::max(load.activation_bytes_per_token, counter.ActivationBytesPerToken(layer));
+    counter.Buffers(layer, load);
   }
+  if (job.model.operations->mtp_layer_count > 0) {
+    load.mtp = counter.Layer(job.model.operations->mtp);
+    load.mtp.count = job.model.operations->mtp_layer_count;
+  }
+  load.rotary_table_bytes = RotaryTableBytes(*job.model.architecture, *job.model.operations);
   counter.Edge(load);
   return load;
+}
+
+double ResidentBytes(const ReplicaLoad& load) {
+  double bytes = load.embedding_resident_bytes + load.head_resident_bytes;
+  for (const PassLayer& layer : load.layers) bytes += layer.count * layer.resident_bytes;
+  return bytes;
 }
 
 }  // namespace sliceplan::planner

@@ -48,6 +48,7 @@ struct PassLayer {
   double choice_ratio = 0;                     // chance that a token visits a given expert
   double expert_exchange_bytes_per_token = 0;  // of one all-to-all, held by the whole group
   double resident_bytes = 0;                   // weights on one chip, all experts of the chip
+  double absorbed_copy_bytes = 0;              // latent attention: its up projection once more, in 16 bits
   double kernel_bytes_per_token = 0;           // one pass over the tensors between the matmuls
   bool latent_attention = false;
   bool four_bit_attention = false;  // projections stored in four bits
@@ -68,8 +69,11 @@ struct ReplicaLoad {
   double embedding_resident_bytes = 0;    // first stage
   double head_resident_bytes = 0;         // last stage
   double permute_bytes_per_token = 0;     // pipeline: handed to the next stage
-  double activation_bytes_per_token = 0;  // alive at once in the widest layer
+  double projection_bytes_per_token = 0;  // what projections of the widest layer write, and what the last one reads
+  double expert_workspace_bytes_per_token = 0;  // of the widest expert layer: inputs and outputs of all its matmuls
+  double rotary_table_bytes = 0;                // sines and cosines of every position; 0 with learned positions
   double logits_bytes_per_row = 0;
+  PassLayer mtp;  // all multi-token-prediction layers; count 0: none
   // Sums over all layers.
   ClassSeconds seconds_per_token = {};
   double dense_weight_bytes = 0;
@@ -89,6 +93,9 @@ struct ReplicaLoad {
 // Requires a legal plan (serving_legality.h).
 ReplicaLoad CountReplica(const ServingJob& job, const ServingPool& pool, const ServingPolicy& policy,
                          const Parallelism& parallelism);
+
+// Weights of the whole model on the chips of one tensor group, bytes per chip.
+double ResidentBytes(const ReplicaLoad& load);
 
 }  // namespace sliceplan::planner
 

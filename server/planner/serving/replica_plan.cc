@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/planner/legality.h"
+#include "server/planner/serving/weight_blocks.h"
 #include "server/planner/serving_closed_form.h"
 
 namespace sliceplan::planner {
@@ -52,6 +53,9 @@ void CheckServingPlan(const ServingJob& job, const ServingPool& pool, const Para
                                      [&](const Padding& padding) { return copied(padding.sentence); }),
                       paddings->end());
     }
+  }
+  if (paddings != nullptr && found.empty() && !job.workload.precision.weights) {
+    DescribeWeightBlocks(job.model, parallelism.Degree(LogicalAxis::kTensor), *paddings);
   }
   if (JoinsFsdpAndContext(parallelism)) {
     found.push_back({"parallelism.ici.context", "context cannot be combined with fsdp in serving; use one of them",
@@ -117,7 +121,7 @@ absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob&
     plan->mapping_index_ = i;
   }
   plan->timer_.emplace(plan->load_, pool.slice, plan->laws(), efficiency);
-  plan->memory_.emplace(job, pool, plan->policy_, plan->load_, parallelism);
+  double draft_weights_bytes = 0;
   if (job.workload.speculation) {
     const Speculation& speculation = *job.workload.speculation;
     plan->draft_tokens_ = speculation.draft_tokens;
@@ -127,10 +131,12 @@ absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob&
       draft.model = *speculation.draft_model;
       plan->draft_load_ = CountReplica(draft, pool, plan->policy_, parallelism);
       plan->draft_timer_.emplace(plan->draft_load_, pool.slice, plan->laws(), efficiency);
+      draft_weights_bytes = ResidentBytes(plan->draft_load_);
     }
     plan->drafting_.emplace(*plan->timer_, plan->draft_timer_ ? &*plan->draft_timer_ : nullptr, plan->draft_tokens_,
                             speculation.draft_cost_ratio);
   }
+  plan->memory_.emplace(job, pool, plan->policy_, plan->load_, parallelism, draft_weights_bytes);
   if (!roofline && pool.efficiency->separate_prefill && plan->policy_.prefill_chunk_tokens) {
     plan->chunking_.emplace(plan->drafting_ ? static_cast<const StepTimer&>(*plan->drafting_) : *plan->timer_,
                             *plan->timer_, *plan->policy_.prefill_chunk_tokens);

@@ -26,6 +26,9 @@ struct ServingMemory {
   int64_t kv_pool_bytes = 0;   // what the engine reserves for caches
   int64_t kv_pool_tokens = 0;  // that fit into it, per replica
   int32_t stage = 0;
+  int32_t layer_count = 0;         // of the stage
+  int64_t kv_bytes_per_token = 0;  // that one more token of a long sequence adds on this chip
+  int32_t max_context_tokens = 0;  // of one sequence alone, as far as this chip's pool goes
 };
 
 // Expected seconds of one part of a pass.
@@ -96,6 +99,7 @@ struct PoolEstimate {
   std::vector<Padding> paddings;
   int32_t replica_count = 1;
   ServingMemory memory;
+  std::vector<ServingMemory> stages;  // each pipeline stage; empty without a pipeline
   std::optional<double> busy_ratio;
 };
 
@@ -122,6 +126,7 @@ struct LoadUsed {
   KvCacheSplit kv_cache_split = KvCacheSplit::kBatch;
   WindowedKvPolicy windowed_kv_policy = WindowedKvPolicy::kFree;
   std::optional<int32_t> max_batch_size;
+  int32_t max_context_tokens = 0;
 };
 
 struct ServingEstimate {

@@ -70,6 +70,8 @@ struct ServingWorkload {
   std::optional<WindowedKvPolicy> windowed_kv_policy;  // unset: kFree in ROOFLINE mode, else the profile's
   std::optional<int32_t> max_batch_size;               // sequences resident per replica
   std::optional<double> expert_load_imbalance_ratio;   // in place of the model's
+  bool prompt_logprobs = false;                        // logits of a whole chunk of prompts
+  std::optional<int32_t> max_context_tokens;           // that the engine is started for; unset: the longest request
 };
 
 // Upper limits in seconds.

@@ -1,6 +1,7 @@
 #include "server/planner/serving/serving_limits.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -104,6 +105,20 @@ void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimat
   load.kv_cache_split = policy.kv_cache_split;
   load.windowed_kv_policy = policy.windowed_kv_policy;
   load.max_batch_size = policy.max_batch_size;
+  load.max_context_tokens = job.workload.max_context_tokens.value_or(
+      static_cast<int32_t>(std::min<int64_t>(FullContext(job.workload), std::numeric_limits<int32_t>::max())));
+  const bool read_here = std::any_of(job.pools.begin(), job.pools.end(),
+                                     [](const ServingPool& pool) { return pool.role != PoolRole::kDecode; });
+  if (!read_here) {
+    estimate.assumptions.push_back(
+        "pools: prompts arrive with their caches; reading them and handing them over takes no time and costs nothing "
+        "here");
+  }
+  if (job.workload.speculation && !job.workload.speculation->draft_model && plan.load().mtp.count > 0) {
+    estimate.assumptions.push_back(absl::StrCat(
+        "workload.speculative: the model's own ", CountWords(job.model.operations->mtp_layer_count),
+        " multi-token-prediction layers draft; their weights and caches are in the memory of the last stage"));
+  }
   if (!policy.weights) {
     estimate.assumptions.push_back(
         quantized ? absl::StrCat("workload.precision.weights: as the config is quantised (", quantization.method, ")")

@@ -23,6 +23,7 @@ ServingPolicy PolicyOf(const ServingJob& job, const ServingPool& pool) {
   policy.head_in_weights_type = runtime.quantizes_head;
   policy.four_bit_latent_attention = runtime.four_bit_latent_attention;
   policy.four_bit_scale_bytes = runtime.four_bit_scale_bytes;
+  policy.int4_scale_bytes = runtime.int4_scale_bytes;
   policy.kv_cache = workload.precision.kv_cache;
   policy.activations = workload.precision.activations;
   policy.compute = workload.precision.compute;

@@ -15,7 +15,8 @@ struct ServingPolicy {
   std::optional<hardware::DataType> weights;  // unset: as stored
   bool head_in_weights_type = true;           // false: embedding and head stay in 16 bits
   bool four_bit_latent_attention = true;      // false: its projections stay in 16 bits beside four-bit weights
-  double four_bit_scale_bytes = 0;            // beside each four-bit weight
+  double four_bit_scale_bytes = 0;            // beside each weight in four-bit floating point
+  double int4_scale_bytes = 0;                // beside each four-bit integer
   hardware::DataType kv_cache = hardware::DataType::kBf16;
   hardware::DataType activations = hardware::DataType::kBf16;
   std::optional<hardware::DataType> compute;  // unset: that of each weight, as far as the chip has a rate for it

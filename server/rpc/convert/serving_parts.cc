@@ -56,6 +56,9 @@ void ToProto(const planner::ServingMemory& memory, v1::ServingMemory* proto) {
   proto->set_kv_pool_bytes(memory.kv_pool_bytes);
   proto->set_kv_pool_tokens(memory.kv_pool_tokens);
   proto->set_stage_index(memory.stage);
+  proto->set_layer_count(memory.layer_count);
+  proto->set_kv_bytes_per_token(memory.kv_bytes_per_token);
+  proto->set_max_context_tokens(memory.max_context_tokens);
 }
 
 void ToProto(const planner::PassTime& pass, v1::PrefillEstimate* proto) {
@@ -136,6 +139,7 @@ void ToProto(const planner::PoolEstimate& estimate, const planner::ServingPool& 
     ToProto(placement, estimate.parallelism, pool.slice, proto->add_mapping());
   }
   ToProto(estimate.memory, proto->mutable_memory());
+  for (const planner::ServingMemory& stage : estimate.stages) ToProto(stage, proto->add_stages());
   if (estimate.busy_ratio.has_value()) proto->set_busy_ratio(*estimate.busy_ratio);
   const int64_t used = estimate.parallelism.ici.Product() * estimate.parallelism.dcn.Product();
   proto->set_idle_chip_count(static_cast<int32_t>(pool.slice.TotalChips() - used));

@@ -223,6 +223,12 @@ void SetEngine(const v1::ServingWorkload& proto, const FieldPath& path, Violatio
                violations);
     workload.expert_load_imbalance_ratio = proto.expert_load_imbalance_ratio();
   }
+  workload.prompt_logprobs = proto.prompt_logprobs();
+  if (proto.has_max_context_tokens()) {
+    CheckRange(int64_t{proto.max_context_tokens()}, 1, kMaxTokensOfSequence, FieldPath(path, "max_context_tokens"),
+               violations);
+    workload.max_context_tokens = proto.max_context_tokens();
+  }
   workload.kv_cache_split =
       FromProto(kKvCacheSplits, proto.kv_cache_split(), FieldPath(path, "kv_cache_split"), violations);
   workload.windowed_kv_policy =
@@ -291,6 +297,7 @@ void ToProto(const v1::ServingWorkload& asked, const planner::ServingWorkload& w
   proto->set_kv_cache_split(ToProto(kKvCacheSplits, used.kv_cache_split));
   proto->set_windowed_kv_policy(ToProto(kWindowedKvPolicies, used.windowed_kv_policy));
   if (used.max_batch_size.has_value()) proto->set_max_batch_size(*used.max_batch_size);
+  proto->set_max_context_tokens(used.max_context_tokens);
 }
 
 }  // namespace sliceplan::rpc

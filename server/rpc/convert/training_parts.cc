@@ -87,6 +87,7 @@ void ToProto(const planner::MemoryUse& use, int32_t layer_count, v1::TrainingMem
                           use.logits_bytes + use.gathered_weights_bytes + use.workspace_bytes + use.buffers_bytes +
                           use.reserve_bytes;
   proto->set_not_coexisting_bytes(classes - use.used_bytes);
+  proto->set_attention_score_bytes(use.attention_score_bytes);
 }
 
 void ToProto(const planner::Thresholds& thresholds, v1::TrainingThresholds* proto) {
