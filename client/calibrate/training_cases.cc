@@ -124,6 +124,7 @@ absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
   if (seconds) made.measured.push_back({Metric::kStepSeconds, *seconds});
   AddMemory(row, made.measured);
   if (made.measured.empty()) return absl::InvalidArgumentError("no time and no memory whose batch is known");
+  if (Mentions(row, "optimizer", "on CPU")) unknown.emplace_back("how long the host's processors take for the update");
   if (row.Token("notes", "tier") == "approx") unknown.emplace_back("the exact figure");
   if (row.Token("notes", "superseded_by_later_log")) unknown.emplace_back("its settings: a later log replaced it");
   if (row.Text("remat").empty() && StackOf(row) == Stack::kTpu && row.Token("notes", "tier") == "extra") {
