@@ -54,19 +54,18 @@ void AddMemory(const Row& row, std::vector<Measured>& measured) {
   measured.push_back({metric, *memory * (Mentions(row, "notes", "GiB") ? kGibibyte : kGigabyte)});
 }
 
-std::vector<std::string> GroupsOf(const Row& row, const Case& made, bool has_experts) {
+std::vector<std::string> GroupsOf(const Row& row, bool has_experts) {
   const Stack stack = StackOf(row);
   const char* kind = has_experts ? "moe" : "dense";
   std::vector<std::string> groups;
-  if (stack == Stack::kTpu) {
+  if (const auto named = row.Token("notes", "group")) {
+    groups = {std::string(*named)};  // a machine that is known to be unlike others
+  } else if (stack == Stack::kTpu) {
     groups = {"tpu-all", absl::StrCat("tpu-", kind)};
   } else {
     groups = {"gpu-all", absl::StrCat("gpu-", kind)};
     if (!has_experts) groups.emplace_back(IsVendorStack(stack) ? "gpu-vendor-dense" : "gpu-torch-dense");
-    if (made.question.index() == 0) {
-      const auto& request = std::get<v1::EstimateTrainingRequest>(made.question);
-      if (absl::StartsWith(request.calibration_profile(), "megatron-2022")) groups.emplace_back("megatron-a100");
-    }
+    if (absl::StartsWith(ProfileOf(row), "megatron-202")) groups.emplace_back("megatron-a100");
   }
   if (row.Token("notes", "val")) {
     for (size_t i = 0, count = groups.size(); i < count; ++i) groups.push_back(absl::StrCat(groups[i], " val=1"));
@@ -142,7 +141,7 @@ absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
     taken.insert(taken.begin(), std::string(*flag));
   }
   made.remark = absl::StrJoin(taken, "; ");
-  made.groups = GroupsOf(row, made, model->has_experts);
+  made.groups = GroupsOf(row, model->has_experts);
   made.sweep = absl::StrJoin(
       {std::string(made.source), made.model, std::string(row.Text("seq_len")),
        std::string(row.Text("global_batch_seqs")), std::string(row.Text("chips")), std::string(row.Text("precision"))},

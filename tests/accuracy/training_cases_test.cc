@@ -225,6 +225,7 @@ TEST(TrainingCasesTest, StacksAndWhatTheyShard) {
     EXPECT_THAT(made.groups, Contains(c.group));
   }
   EXPECT_EQ(Asked(With(kNeMo, {{"notes", "profile=mine"}})).calibration_profile(), "mine");
+  EXPECT_THAT(Only(With(kNeMo, {{"notes", "group=slow"}})).groups, ElementsAre("slow"));
   // Megatron-LM's flag is off unless given.
   EXPECT_FALSE(Asked(With(kNeMo, {{"framework", "Megatron-LM"}, {"sp_or_cp", ""}})).parallelism().sequence_parallel());
   const v1::Parallelism on = Asked(With(kNeMo, {{"framework", "Megatron-LM"}, {"sp_or_cp", "SP=TP"}})).parallelism();
