@@ -2,7 +2,8 @@
 # Makes the accuracy tables and pictures again from the committed measurements and fold constants. Predicts, fits nothing.
 #   scripts/accuracy.sh [--check] [BUILD_DIRECTORY]
 # --check: compares the tables with the committed ones instead of replacing them.
-# accuracy.csv is of the tables that profiles are fitted to, accuracy_unseen.csv of those that nothing is fitted on.
+# accuracy.csv is of the tables that profiles are fitted to, accuracy_unseen.csv of those that nothing is fitted on,
+# accuracy_machine.csv of one machine with the profile that six of its runs give.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 check=
@@ -22,10 +23,11 @@ find_inputs() {
     file=tests/accuracy/data/$kind$1.csv
     [[ ! -e $file ]] || inputs+=("--${kind//_/-}" "$file")
   done
+  [[ $1 != _machine ]] || inputs+=(--catalog-dir tests/accuracy/profiles)
 }
 
 status=0
-for suffix in '' _unseen; do
+for suffix in '' _unseen _machine; do
   find_inputs "$suffix"
   committed=tests/accuracy/accuracy$suffix.csv
   if [[ -z $check ]]; then
