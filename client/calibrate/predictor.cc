@@ -22,6 +22,22 @@ Prediction OfTime(const v1::StepTime& time) {
   return said;
 }
 
+Prediction OfMean(const v1::LatencyEstimate& latency) {
+  Prediction said;
+  said.expected = latency.mean_seconds();
+  said.low = latency.mean_p05_seconds();
+  said.high = latency.mean_p95_seconds();
+  return said;
+}
+
+Prediction OfOutput(const v1::ServingThroughput& throughput) {
+  Prediction said;
+  said.expected = throughput.output_tokens_per_second();
+  said.low = throughput.output_tokens_per_second_p05();
+  said.high = throughput.output_tokens_per_second_p95();
+  return said;
+}
+
 Prediction OfValue(double expected) {
   Prediction said;
   said.expected = expected;
@@ -43,10 +59,10 @@ Prediction Said(const v1::ServingEstimate& estimate, Metric metric) {
     case Metric::kPeakMemoryBytes: return OfValue(static_cast<double>(estimate.memory().used_bytes()));
     case Metric::kPrefillSeconds: return OfTime(estimate.prefill().time());
     case Metric::kDecodeStepSeconds: return OfTime(estimate.decode().step_time());
-    case Metric::kBatchLatencySeconds: return OfValue(estimate.end_to_end().mean_seconds());
-    case Metric::kTimeToFirstToken: return OfValue(estimate.ttft().mean_seconds());
-    case Metric::kTimePerOutputToken: return OfValue(estimate.tpot().mean_seconds());
-    case Metric::kOutputTokensPerSecond: return OfValue(estimate.throughput().output_tokens_per_second());
+    case Metric::kBatchLatencySeconds: return OfMean(estimate.end_to_end());
+    case Metric::kTimeToFirstToken: return OfMean(estimate.ttft());
+    case Metric::kTimePerOutputToken: return OfMean(estimate.tpot());
+    case Metric::kOutputTokensPerSecond: return OfOutput(estimate.throughput());
     case Metric::kStepSeconds:
     case Metric::kAllocatedMemoryBytes: break;
   }

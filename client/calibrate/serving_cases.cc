@@ -78,7 +78,8 @@ void SetSlices(const Row& row, const Layout& layout, v1::EstimateServingRequest&
   v1::Parallelism plan;
   *plan.mutable_ici() = layout.degrees;
   const bool stated = layout.degrees.ByteSizeLong() > 0;
-  if (layout.replicas == 1) {
+  const bool decodes_alone = row.Text("phase") == "decode";
+  if (layout.replicas == 1 && !decodes_alone) {
     *request.mutable_slice() = slice;
     if (stated) *request.mutable_parallelism() = plan;
     return;
@@ -87,6 +88,8 @@ void SetSlices(const Row& row, const Layout& layout, v1::EstimateServingRequest&
   *pool.mutable_slice() = slice;
   if (stated) *pool.mutable_parallelism() = plan;
   pool.set_replica_count(layout.replicas);
+  // Where the engine chooses the plan, it is one for steps, not for the prompts before them.
+  if (decodes_alone) pool.set_role(v1::POOL_ROLE_DECODE);
 }
 
 void SetFormats(const Row& row, v1::ServingPrecision& precision) {

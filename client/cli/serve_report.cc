@@ -69,9 +69,13 @@ std::string LatencyText(const v1::LatencyEstimate& latency) {
 }
 
 std::string ThroughputText(const v1::ServingThroughput& throughput) {
-  std::string text = absl::StrCat(Short(throughput.output_tokens_per_second()), " output tokens/s, ",
-                                  Short(throughput.output_tokens_per_second_per_chip()), " per chip; ",
-                                  Significant(throughput.requests_per_second()), " requests/s");
+  std::string text = absl::StrCat(Short(throughput.output_tokens_per_second()), " output tokens/s, ");
+  if (throughput.has_output_tokens_per_second_p05()) {
+    absl::StrAppend(&text, Short(throughput.output_tokens_per_second_p05()), " to ",
+                    Short(throughput.output_tokens_per_second_p95()), " in 9 of 10 runs, ");
+  }
+  absl::StrAppend(&text, Short(throughput.output_tokens_per_second_per_chip()), " per chip; ",
+                  Significant(throughput.requests_per_second()), " requests/s");
   if (throughput.saturation_requests_per_second() > 0) {
     absl::StrAppend(&text, ", saturated at ", Significant(throughput.saturation_requests_per_second()));
   }
@@ -136,7 +140,11 @@ void PrintLatencies(const v1::ServingEstimate& estimate, Report& report) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const char* name, bool known, const v1::LatencyEstimate& latency) {
     if (!known) return;
-    rows.push_back({name, Seconds(latency.mean_seconds()), Seconds(latency.p50_seconds()),
+    const std::string interval =
+        latency.has_mean_p05_seconds()
+            ? absl::StrCat(Seconds(latency.mean_p05_seconds()), " to ", Seconds(latency.mean_p95_seconds()))
+            : "";
+    rows.push_back({name, Seconds(latency.mean_seconds()), interval, Seconds(latency.p50_seconds()),
                     Seconds(latency.p95_seconds()), Seconds(latency.p99_seconds())});
   };
   add("first token (TTFT)", estimate.has_ttft(), estimate.ttft());
@@ -147,7 +155,8 @@ void PrintLatencies(const v1::ServingEstimate& estimate, Report& report) {
       estimate.normalized_time_per_output_token());
   if (rows.empty()) return;
   report.Section("Latency");
-  report.Table({{"", false}, {"mean", true}, {"p50", true}, {"p95", true}, {"p99", true}}, rows);
+  report.Table({{"", false}, {"mean", true}, {"in 9 of 10 runs", true}, {"p50", true}, {"p95", true}, {"p99", true}},
+               rows);
 }
 
 void PrintStages(const v1::PoolEstimate& pool, Report& report) {

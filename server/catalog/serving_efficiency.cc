@@ -46,6 +46,8 @@ constexpr NumberConstant<ServingEfficiency> kNumbers[] = {
     {"first_token_steps", &ServingEfficiency::first_token_steps, Range::kNotNegative},
     {"prefill_wait_ratio", &ServingEfficiency::prefill_wait_ratio, Range::kNotNegative},
     {"burst_share", &ServingEfficiency::burst_share, Range::kShareOrNone},
+    {"cohort_wait_ratio", &ServingEfficiency::cohort_wait_ratio, Range::kNotNegative},
+    {"cohort_requests", &ServingEfficiency::cohort_requests, Range::kNotNegative},
     {"latent_prefill_ratio", &ServingEfficiency::latent_prefill_ratio, Range::kNotNegative},
     {"interference_ratio", &ServingEfficiency::interference_ratio, Range::kNotNegative},
     {"prefill_chunk_tokens", &ServingEfficiency::prefill_chunk_tokens, Range::kCount},
@@ -65,8 +67,12 @@ constexpr NumberConstant<ServingEfficiency> kNumbers[] = {
     {"activation_copies", &ServingEfficiency::activation_copies, Range::kNotNegative},
     {"decode_low_ratio", &ServingEfficiency::decode_low_ratio, Range::kNotNegative},
     {"decode_high_ratio", &ServingEfficiency::decode_high_ratio, Range::kNotNegative},
+    {"expert_decode_low_ratio", &ServingEfficiency::expert_decode_low_ratio, Range::kNotNegative},
+    {"expert_decode_high_ratio", &ServingEfficiency::expert_decode_high_ratio, Range::kNotNegative},
     {"prefill_low_ratio", &ServingEfficiency::prefill_low_ratio, Range::kNotNegative},
     {"prefill_high_ratio", &ServingEfficiency::prefill_high_ratio, Range::kNotNegative},
+    {"first_token_low_ratio", &ServingEfficiency::first_token_low_ratio, Range::kNotNegative},
+    {"first_token_high_ratio", &ServingEfficiency::first_token_high_ratio, Range::kNotNegative},
 };
 
 constexpr FlagConstant<ServingEfficiency> kFlags[] = {

@@ -68,6 +68,9 @@ struct ServingEfficiency {
   double prefill_wait_ratio = 1;
   double burst_share = 0;
   double latent_prefill_ratio = 1;
+  // Where all requests are alike: the share of the prompts of so many others that a first token waits for on top.
+  double cohort_wait_ratio = 0;
+  double cohort_requests = 0;
   // true: prompts are read in steps of their own, which pause decodes; each delays them by this share of its time,
   // which may be above 1.
   bool separate_prefill = false;
@@ -110,11 +113,16 @@ struct ServingEfficiency {
   double index_rows = 0;
   double index_bytes_per_position = 0;
 
-  // 90% intervals as ratios to the expected time; 0: none.
+  // 90% intervals as ratios to the expected time; 0: none. Of a step and of the time per token, of models with experts
+  // in their place, of a prefill alone, and of first tokens that wait for others.
   double decode_low_ratio = 0;
   double decode_high_ratio = 0;
+  double expert_decode_low_ratio = 0;  // 0: as of other models
+  double expert_decode_high_ratio = 0;
   double prefill_low_ratio = 0;
   double prefill_high_ratio = 0;
+  double first_token_low_ratio = 0;
+  double first_token_high_ratio = 0;
 };
 
 }  // namespace sliceplan::roofline

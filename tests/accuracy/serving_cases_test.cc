@@ -114,7 +114,10 @@ TEST(ServingCasesTest, NothingStatedLeavesThePlanToTheEngine) {
   const CaseTable read =
       Read(absl::StrCat("a-1,tpu-v4,", kLlama, ",TPU,64,,,,,int8,,JAX,decode,64,,64,2048,,,28.5,,\n"));
   ASSERT_EQ(read.cases.size(), 1);
-  EXPECT_FALSE(Asked(read.cases[0]).has_parallelism());
+  // A plan for steps alone.
+  ASSERT_EQ(Asked(read.cases[0]).pools_size(), 1);
+  EXPECT_EQ(Asked(read.cases[0]).pools(0).role(), v1::POOL_ROLE_DECODE);
+  EXPECT_FALSE(Asked(read.cases[0]).pools(0).has_parallelism());
 }
 
 TEST(ServingCasesTest, LengthsOfAStatedRangeAreDrawn) {

@@ -33,7 +33,8 @@ ClosedLoop ClosedLoopOf(const ServingJob& job, const ReplicaPlan& plan, double u
   const double extra = plan.InterferenceSeconds(decode.decode_sequences, decode.decode_context_tokens);
 
   const double sequences = loop.batch_size / ranks;  // of one data rank: prompts of other ranks run beside
-  const bool in_step = runtime.prefill_first && AreAlike(workload.prompt) && AreAlike(workload.output);
+  const bool alike = AreAlike(workload.prompt) && AreAlike(workload.output);
+  const bool in_step = runtime.prefill_first && alike;
   // Users in step have read half of the others' prompts, on average, before their first token.
   const double delays = std::max(0.0, sequences - 1) * extra * (in_step ? 0.5 : 1);
   loop.tpot_seconds = step / plan.tokens_per_step() + delays / output;
@@ -45,7 +46,11 @@ ClosedLoop ClosedLoopOf(const ServingJob& job, const ReplicaPlan& plan, double u
     loop.requests_per_second = users / loop.ttft_seconds;
     return loop;
   }
-  const double waiting = std::max(0.0, users / ranks - 1) / 2 * extra * (in_step ? 1 : runtime.burst_share);
+  // Requests that are all alike keep meeting the few that they once waited with.
+  const double cohort =
+      alike && !in_step ? runtime.cohort_wait_ratio * std::min(sequences - 1, runtime.cohort_requests) : 0;
+  const double waiting =
+      (std::max(0.0, users / ranks - 1) * (in_step ? 1 : runtime.burst_share) + std::max(0.0, cohort)) / 2 * extra;
   const double alone =
       runtime.first_token_seconds + runtime.first_token_steps * step + latent * runtime.prefill_wait_ratio * prefill;
   const double writing = output * loop.tpot_seconds;

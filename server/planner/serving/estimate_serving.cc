@@ -11,6 +11,7 @@
 #include "server/planner/serving/batch_point.h"
 #include "server/planner/serving/frontier.h"
 #include "server/planner/serving/load_result.h"
+#include "server/planner/serving/mean_intervals.h"
 #include "server/planner/serving/plan_choice.h"
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/replica_plan.h"
@@ -49,6 +50,9 @@ class Estimator {
     if (job_.workload.load == ServingLoadKind::kRate && pools_.size() == 1) {
       const std::optional<int64_t> count = ReplicasFor(job_, main(), trials_, cancelled_, answer_.cancelled);
       if (count) SuggestReplicas(job_, *count, estimate());
+    }
+    if (job_.mode == EstimationMode::kCalibrated) {
+      AddMeanIntervals(*main().plan->pool().efficiency, job_.workload.load, answer_.estimate);
     }
     AddServingAdvice(job_, *main().plan, main().max_batch_size, mappings_, answer_.estimate);
     return std::move(answer_);

@@ -45,6 +45,10 @@ ReplicaTimer::ReplicaTimer(const ReplicaLoad& load, const hardware::Slice& slice
     if (layer.four_bit_attention) one += e.four_bit_attention_seconds_per_layer;
     if (layer.has_experts) one += e.seconds_per_expert_layer;
     if (layer.unpacked_experts) one += e.unpacked_expert_seconds_per_layer;
+    if (layer.has_experts && e.expert_decode_low_ratio > 0) {
+      efficiency_.decode_low_ratio = e.expert_decode_low_ratio;
+      efficiency_.decode_high_ratio = e.expert_decode_high_ratio;
+    }
     host_seconds_per_step_ += layer.count * one;
     eager_seconds_per_prompt_ +=
         layer.count * e.eager_seconds_per_layer * (layer.latent_attention ? kLatentLaunches : 1);

@@ -57,6 +57,9 @@ struct Latency {
   double p50_seconds = 0;
   double p95_seconds = 0;
   double p99_seconds = 0;
+  // 90% interval of the mean.
+  std::optional<double> mean_p05_seconds = std::nullopt;
+  std::optional<double> mean_p95_seconds = std::nullopt;
 };
 
 struct ServingThroughput {
@@ -66,6 +69,9 @@ struct ServingThroughput {
   double saturation_requests_per_second = 0;
   std::optional<double> goodput_requests_per_second;  // that meet every target
   double input_tokens_per_second = 0;
+  // 90% interval of `output_tokens_per_second`.
+  std::optional<double> output_tokens_per_second_p05;
+  std::optional<double> output_tokens_per_second_p95;
 };
 
 struct ServingCost {

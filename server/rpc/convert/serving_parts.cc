@@ -86,6 +86,8 @@ void ToProto(const planner::Latency& latency, v1::LatencyEstimate* proto) {
   proto->set_p50_seconds(latency.p50_seconds);
   proto->set_p95_seconds(latency.p95_seconds);
   proto->set_p99_seconds(latency.p99_seconds);
+  if (latency.mean_p05_seconds.has_value()) proto->set_mean_p05_seconds(*latency.mean_p05_seconds);
+  if (latency.mean_p95_seconds.has_value()) proto->set_mean_p95_seconds(*latency.mean_p95_seconds);
 }
 
 void ToProto(const planner::ServingThroughput& throughput, v1::ServingThroughput* proto) {
@@ -97,6 +99,12 @@ void ToProto(const planner::ServingThroughput& throughput, v1::ServingThroughput
     proto->set_goodput_requests_per_second(*throughput.goodput_requests_per_second);
   }
   proto->set_input_tokens_per_second(throughput.input_tokens_per_second);
+  if (throughput.output_tokens_per_second_p05.has_value()) {
+    proto->set_output_tokens_per_second_p05(*throughput.output_tokens_per_second_p05);
+  }
+  if (throughput.output_tokens_per_second_p95.has_value()) {
+    proto->set_output_tokens_per_second_p95(*throughput.output_tokens_per_second_p95);
+  }
 }
 
 void ToProto(const planner::ServingCost& cost, v1::ServingCost* proto) {

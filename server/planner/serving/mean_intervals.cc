@@ -1,0 +1,61 @@
+#include "server/planner/serving/mean_intervals.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sliceplan::planner {
+namespace {
+
+struct Ratios {
+  double low = 0;
+  double high = 0;
+  bool known() const { return low > 0 && high > 0; }
+};
+
+void SetInterval(double low, double high, Latency& latency) {
+  latency.mean_p05_seconds = low;
+  latency.mean_p95_seconds = high;
+}
+
+void Scale(const Ratios& ratios, std::optional<Latency>& latency) {
+  if (!latency || latency->mean_seconds <= 0 || !ratios.known()) return;
+  SetInterval(ratios.low * latency->mean_seconds, ratios.high * latency->mean_seconds, *latency);
+}
+
+Ratios TokenOf(const StepTime& step) {
+  if (!step.p05_seconds || step.expected_seconds <= 0) return {};
+  return {*step.p05_seconds / step.expected_seconds, *step.p95_seconds / step.expected_seconds};
+}
+
+// A batch that starts together waits for its own prompts alone.
+Ratios FirstTokenOf(const roofline::ServingEfficiency& runtime, ServingLoadKind load) {
+  const bool waits = load == ServingLoadKind::kConcurrency || load == ServingLoadKind::kRate;
+  if (waits && runtime.first_token_low_ratio > 0)
+    return {runtime.first_token_low_ratio, runtime.first_token_high_ratio};
+  return {runtime.prefill_low_ratio, runtime.prefill_high_ratio};
+}
+
+}  // namespace
+
+void AddMeanIntervals(const roofline::ServingEfficiency& runtime, ServingLoadKind load, ServingEstimate& estimate) {
+  const Ratios token = TokenOf(estimate.decode.time);
+  const Ratios first = FirstTokenOf(runtime, load);
+  Scale(first, estimate.ttft);
+  Scale(token, estimate.tpot);
+  Scale(token, estimate.inter_token_latency);
+  if (!estimate.end_to_end || !token.known() || (estimate.ttft && !first.known())) return;
+  Latency& whole = *estimate.end_to_end;
+  const double reading = estimate.ttft ? std::min(estimate.ttft->mean_seconds, whole.mean_seconds) : 0;
+  const double writing = whole.mean_seconds - reading;
+  SetInterval(first.low * reading + token.low * writing, first.high * reading + token.high * writing, whole);
+  if (whole.mean_seconds <= 0) return;
+  const Ratios ratios{*whole.mean_p05_seconds / whole.mean_seconds, *whole.mean_p95_seconds / whole.mean_seconds};
+  Scale(ratios, estimate.normalized_time_per_output_token);
+  // What arrives is served whatever it takes.
+  if (load == ServingLoadKind::kRate || !ratios.known()) return;
+  ServingThroughput& throughput = estimate.throughput;
+  throughput.output_tokens_per_second_p05 = throughput.output_tokens_per_second / ratios.high;
+  throughput.output_tokens_per_second_p95 = throughput.output_tokens_per_second / ratios.low;
+}
+
+}  // namespace sliceplan::planner
