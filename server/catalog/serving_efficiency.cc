@@ -65,14 +65,14 @@ constexpr NumberConstant<ServingEfficiency> kNumbers[] = {
     {"int4_scale_bytes", &ServingEfficiency::int4_scale_bytes, Range::kNotNegative},
     {"max_sequences", &ServingEfficiency::max_sequences, Range::kCount},
     {"activation_copies", &ServingEfficiency::activation_copies, Range::kNotNegative},
-    {"decode_low_ratio", &ServingEfficiency::decode_low_ratio, Range::kNotNegative},
-    {"decode_high_ratio", &ServingEfficiency::decode_high_ratio, Range::kNotNegative},
-    {"expert_decode_low_ratio", &ServingEfficiency::expert_decode_low_ratio, Range::kNotNegative},
-    {"expert_decode_high_ratio", &ServingEfficiency::expert_decode_high_ratio, Range::kNotNegative},
-    {"prefill_low_ratio", &ServingEfficiency::prefill_low_ratio, Range::kNotNegative},
-    {"prefill_high_ratio", &ServingEfficiency::prefill_high_ratio, Range::kNotNegative},
-    {"first_token_low_ratio", &ServingEfficiency::first_token_low_ratio, Range::kNotNegative},
-    {"first_token_high_ratio", &ServingEfficiency::first_token_high_ratio, Range::kNotNegative},
+    {"decode_low_ratio", &ServingEfficiency::decode_low_ratio, Range::kIntervalEnd},
+    {"decode_high_ratio", &ServingEfficiency::decode_high_ratio, Range::kIntervalEnd},
+    {"expert_decode_low_ratio", &ServingEfficiency::expert_decode_low_ratio, Range::kIntervalEnd},
+    {"expert_decode_high_ratio", &ServingEfficiency::expert_decode_high_ratio, Range::kIntervalEnd},
+    {"prefill_low_ratio", &ServingEfficiency::prefill_low_ratio, Range::kIntervalEnd},
+    {"prefill_high_ratio", &ServingEfficiency::prefill_high_ratio, Range::kIntervalEnd},
+    {"first_token_low_ratio", &ServingEfficiency::first_token_low_ratio, Range::kIntervalEnd},
+    {"first_token_high_ratio", &ServingEfficiency::first_token_high_ratio, Range::kIntervalEnd},
 };
 
 constexpr FlagConstant<ServingEfficiency> kFlags[] = {

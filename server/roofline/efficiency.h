@@ -40,7 +40,7 @@ struct EfficiencyProfile {
   double expert_inverse_ratio = 1;   // dropless grouped matmuls against dense ones
   double expert_permute_passes = 0;  // of routed activations through HBM per layer and step
   double expert_dispatch_ratio = 0;  // share of one-hot dispatch and combine einsums that shows (capacity factor)
-  double expert_tile = 1;            // grouped matmul tiles pad both weight dimensions to this
+  double expert_tile = 1;            // grouped matmul tiles pad rows and both weight dimensions to this
 
   // Collectives: share of link rate reached, and how much of each shows beside compute.
   double collective_ratio = 1;

@@ -73,7 +73,7 @@ const catalog::v1::CalibrationProfile* ToRecord(const std::string& name, Calibra
   if (catalog::IsUnmeasured(*record, slice.slice.accelerator_id)) {
     assumptions.Add("calibration_profile", record->name(),
                     absl::StrCat("No measured run of this chip is behind the constants of ", record->name(),
-                                 ": they are those of its family, and the interval is wider."));
+                                 ": they are those of its family, and intervals are wider."));
   }
   return record;
 }
