@@ -164,12 +164,17 @@ int FitProfiles(const Flags& flags, Session& session, std::ostream& out, std::os
   }
   if (records.empty()) {
     err << "sliceplan-calibrate: no scored row was predicted by a profile that is to be fitted\n";
+    for (const AnsweredCase& one : session.answered) {
+      if (one.asked->standing != Standing::kScored) err << "  " << one.asked->id << ": " << one.asked->remark << '\n';
+    }
     return kNothingToDo;
   }
   for (const catalog::v1::CalibrationProfile& record : records) session.predictor->Try(record);
   const std::vector<AnsweredCase> after = AnswerAll(*session.predictor, session.cases.cases);
   out << "\nBefore the fit:\n" << ErrorTable(session.answered) << '\n';
-  PrintTables(after, AnswerLeftOut(*session.predictor, after, folds), out);
+  const bool has_folds = std::any_of(folds.begin(), folds.end(), [](const auto& fold) { return !fold.values.empty(); });
+  PrintTables(after, has_folds ? AnswerLeftOut(*session.predictor, after, folds) : std::vector<AnsweredCase>(), out);
+  if (!has_folds) out << "\nNothing is left out: all rows are of one group. With --leave-out row each run is one.\n";
   if (!flags.out.empty()) {
     if (const int failed = Report(WriteText(flags.out, ProfileText(records)), err)) return failed;
   }

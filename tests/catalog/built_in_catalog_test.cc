@@ -51,7 +51,8 @@ TEST(BuiltInCatalogTest, PlansWithTheChosenFigures) {
     ASSERT_NE(chosen, record.figures().end()) << record.id() << " " << row.at("field");
     EXPECT_EQ(chosen->value(), std::strtod(row.at("value").c_str(), nullptr)) << record.id() << " " << row.at("field");
   }
-  const std::set<std::string> added = {"fp32_flops_per_second", "hbm_usable_bytes", "sustained_matmul_ratio"};
+  const std::set<std::string> added = {"fp32_flops_per_second", "hbm_usable_bytes", "pcie_bytes_per_second",
+                                       "sustained_matmul_ratio"};
   std::set<std::string> ids;
   for (const auto& [id, field] : stated) ids.insert(id);
   for (const std::string& id : ids) {

@@ -229,10 +229,8 @@ TEST(ServingSearchReplyTest, FixesNameFieldsThatTheRequestHas) {
 
 TEST(ServingSearchReplyTest, TheFirstIsWrittenForVllm) {
   const v1::ProposeShardingResponse reply = Reply(Converted(), Answer());
-  ASSERT_EQ(reply.proposals(0).renderings_size(), 3);
-  EXPECT_EQ(reply.proposals(0).renderings(1).target(), v1::RENDER_TARGET_GKE_JOBSET);
-  EXPECT_THAT(reply.proposals(0).renderings(1).text(), HasSubstr("kind: Deployment"));
-  EXPECT_EQ(reply.proposals(0).renderings(2).target(), v1::RENDER_TARGET_KUEUE);
+  // GKE has no label for the second slice: only vLLM is left.
+  ASSERT_EQ(reply.proposals(0).renderings_size(), 1);
   EXPECT_EQ(reply.proposals(0).renderings(0).target(), v1::RENDER_TARGET_VLLM);
   EXPECT_THAT(reply.proposals(0).renderings(0).text(), HasSubstr("--tensor-parallel-size 8"));
   EXPECT_THAT(reply.proposals(1).renderings(), IsEmpty());

@@ -205,7 +205,9 @@ class Estimator {
     }
     const double output = job_.workload.output.Mean();
     SetThroughput(throughput.requests_per_second);
-    throughput.saturation_requests_per_second = DecodesAlone() ? throughput.requests_per_second : Saturation();
+    // Batch after batch is a way to serve, so what one does can be sustained.
+    const double sustained = throughput.requests_per_second;
+    throughput.saturation_requests_per_second = DecodesAlone() ? sustained : std::max(sustained, Saturation());
     if (job_.slo.Any()) {
       throughput.goodput_requests_per_second = Meets(first, job_.slo) ? throughput.requests_per_second : 0;
     }

@@ -17,9 +17,11 @@ void SetInterval(double low, double high, Latency& latency) {
   latency.mean_p95_seconds = high;
 }
 
-void Scale(const Ratios& ratios, std::optional<Latency>& latency) {
+// `floor`: what physics allows.
+void Scale(const Ratios& ratios, std::optional<Latency>& latency, double floor = 0) {
   if (!latency || latency->mean_seconds <= 0 || !ratios.known()) return;
-  SetInterval(ratios.low * latency->mean_seconds, ratios.high * latency->mean_seconds, *latency);
+  const double low = std::max(ratios.low * latency->mean_seconds, std::min(floor, latency->mean_seconds));
+  SetInterval(low, ratios.high * latency->mean_seconds, *latency);
 }
 
 Ratios TokenOf(const StepTime& step) {
@@ -40,14 +42,17 @@ Ratios FirstTokenOf(const roofline::ServingEfficiency& runtime, ServingLoadKind 
 void AddMeanIntervals(const roofline::ServingEfficiency& runtime, ServingLoadKind load, ServingEstimate& estimate) {
   const Ratios token = TokenOf(estimate.decode.time);
   const Ratios first = FirstTokenOf(runtime, load);
-  Scale(first, estimate.ttft);
+  // Nothing is written before one prompt was read at peak rates, and its cache handed over.
+  const double handed_over = estimate.disaggregation ? estimate.disaggregation->kv_transfer_seconds : 0;
+  Scale(first, estimate.ttft, estimate.prefill.time.roofline_lower_seconds + handed_over);
   Scale(token, estimate.tpot);
   Scale(token, estimate.inter_token_latency);
   if (!estimate.end_to_end || !token.known() || (estimate.ttft && !first.known())) return;
   Latency& whole = *estimate.end_to_end;
   const double reading = estimate.ttft ? std::min(estimate.ttft->mean_seconds, whole.mean_seconds) : 0;
   const double writing = whole.mean_seconds - reading;
-  SetInterval(first.low * reading + token.low * writing, first.high * reading + token.high * writing, whole);
+  const double least_reading = estimate.ttft ? std::min(*estimate.ttft->mean_p05_seconds, reading) : 0;
+  SetInterval(least_reading + token.low * writing, first.high * reading + token.high * writing, whole);
   if (whole.mean_seconds <= 0) return;
   const Ratios ratios{*whole.mean_p05_seconds / whole.mean_seconds, *whole.mean_p95_seconds / whole.mean_seconds};
   Scale(ratios, estimate.normalized_time_per_output_token);

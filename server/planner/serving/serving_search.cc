@@ -97,18 +97,20 @@ class Search {
                  candidate.usd_per_chip_hour);
   }
 
+  // A slice left out whole counts as one plan.
+  void LeaveOut(PruneReason reason) {
+    ++answer_.considered_count;
+    ++Pruned(reason);
+  }
+
   void JudgeCandidate(size_t index) {
     const ServingCandidate& candidate = question_.candidates[index];
-    if (NeedsPrice() && !candidate.usd_per_chip_hour) {
-      ++Pruned(PruneReason::kNoPrice);
-      return;
-    }
+    if (NeedsPrice() && !candidate.usd_per_chip_hour) return LeaveOut(PruneReason::kNoPrice);
     if (question_.constraints.max_chip_count && candidate.slice.TotalChips() > *question_.constraints.max_chip_count) {
-      ++Pruned(PruneReason::kTooManyChips);
-      return;
+      return LeaveOut(PruneReason::kTooManyChips);
     }
     if (candidate.slice.TotalChips() > kLargeReplica && !judged_.empty()) {
-      ++Pruned(PruneReason::kTooManyChips);
+      LeaveOut(PruneReason::kTooManyChips);
       has_large_replicas_ = true;
       least_unseen_ = std::min(least_unseen_, LeastKeyOfSlice(candidate));
       return;
@@ -353,6 +355,11 @@ class Search {
     }
     for (const ServingMiss& miss : too_large_.plans()) {
       if (answer_.near_misses.size() >= kMaxNearMisses) return;
+      // Where another plan of the slice fits, this one is no way out of anything.
+      const bool fits_otherwise = std::any_of(judged_.begin(), judged_.end(), [&miss](const JudgedPlan& judged) {
+        return judged.summary.candidate == miss.plan.candidate;
+      });
+      if (fits_otherwise) continue;
       ServingMiss added = miss;
       ServingJob job = judge_.JobOf(miss.plan.candidate, PoolRole::kBoth);
       job.pools[0].parallelism = miss.plan.parallelism;

@@ -217,13 +217,13 @@ TEST(CommandTest, ProposesWaysToServe) {
   };
   const Finished table = with({});
   EXPECT_EQ(table.status, kAnswered) << table.err;
-  EXPECT_THAT(table.out, StartsWith("Serving llama-3-8b: the best of 1 slice, shortest time per token first\n"));
+  EXPECT_THAT(table.out, StartsWith("Serving llama-3-8b: the best of 1 slice, cheapest per hour first\n"));
   const Finished json = with({"--format=json"});
   EXPECT_TRUE(ReadJson<v1::ProposeShardingResponse>(json.out).proposals(0).has_serving());
   const Finished unwritten = with({"--emit", "jax"});
   EXPECT_EQ(unwritten.status, kServiceError);
   EXPECT_THAT(unwritten.out, IsEmpty());
-  EXPECT_THAT(unwritten.err, HasSubstr("plans of serving are written for vLLM alone"));
+  EXPECT_THAT(unwritten.err, HasSubstr("plans of serving are written for vLLM, GKE and Kueue"));
   EXPECT_EQ(with({"--tokens", "1T"}).status, kUsageError);
 }
 
