@@ -21,6 +21,8 @@
 namespace sliceplan::calibrate {
 namespace {
 
+constexpr char kDate[] = "%Y-%m-%d";
+
 constexpr char kDescription[] =
     "Holds measured runs against what the service says of them, and fits calibration profiles to them.\n"
     "Predictions come from the handlers that a server has, in this process.";
@@ -145,7 +147,11 @@ int FitProfiles(const Flags& flags, Session& session, std::ostream& out, std::os
   const absl::StatusOr<std::vector<ProfilePlan>> plans = ReadPlan(flags, session.predictor->catalog());
   if (!plans.ok()) return Report(plans.status(), err);
   Provenance provenance = flags.provenance;
-  if (provenance.as_of.empty()) provenance.as_of = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone());
+  if (provenance.as_of.empty()) provenance.as_of = absl::FormatTime(kDate, absl::Now(), absl::UTCTimeZone());
+  absl::Time day;
+  if (std::string wrong; !absl::ParseTime(kDate, provenance.as_of, &day, &wrong)) {
+    return Report(absl::InvalidArgumentError(absl::StrCat("--as-of ", provenance.as_of, ": ", wrong)), err);
+  }
   std::vector<catalog::v1::CalibrationProfile> records;
   std::vector<ProfileFolds> folds;
   for (const ProfilePlan& plan : *plans) {

@@ -15,6 +15,7 @@
 #include "server/planner/pipeline_schedule.h"
 #include "server/planner/plan_evaluator.h"
 #include "server/planner/remat.h"
+#include "server/planner/step_interval.h"
 #include "server/planner/thresholds.h"
 #include "server/planner/words.h"
 #include "server/planner/workload_check.h"
@@ -151,10 +152,7 @@ void SetTimes(const TrainingJob& job, const EvaluatedPlan& evaluated, TrainingEs
   for (const LayerOperations& layer : job.model->layers) has_experts |= layer.expert_count > 0;
   const double low = has_experts ? job.profile->expert_low_ratio : job.profile->dense_low_ratio;
   const double high = has_experts ? job.profile->expert_high_ratio : job.profile->dense_high_ratio;
-  if (low > 0 && high > 0) {
-    time.p05_seconds = time.expected_seconds * low;
-    time.p95_seconds = time.expected_seconds * high;
-  }
+  SetStepInterval(low, high, time);
 }
 
 // Everything that follows from the step time.

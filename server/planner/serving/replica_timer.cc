@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "server/planner/layer_time.h"
+#include "server/planner/step_interval.h"
 
 namespace sliceplan::planner {
 namespace {
@@ -232,10 +233,7 @@ PassTime ReplicaTimer::Decode(int64_t sequences, double context_tokens, int64_t 
   time.time.roofline_lower_seconds = Lower(pass);
   time.time.roofline_upper_seconds = Upper(pass);
   time.time.expected_seconds = std::max(kLeastSeconds, roofline_ ? time.time.roofline_lower_seconds : seconds.Total());
-  if (!roofline_ && efficiency_.decode_low_ratio > 0) {
-    time.time.p05_seconds = efficiency_.decode_low_ratio * time.time.expected_seconds;
-    time.time.p95_seconds = efficiency_.decode_high_ratio * time.time.expected_seconds;
-  }
+  if (!roofline_) SetStepInterval(efficiency_.decode_low_ratio, efficiency_.decode_high_ratio, time.time);
   time.kv_seconds = pass.counts.kv_bytes / hbm;
   time.weights_seconds = pass.counts.WeightBytes() / hbm;
   time.compute_seconds = pass.counts.ComputeSeconds();
@@ -318,10 +316,7 @@ PassTime ReplicaTimer::Prefill(int64_t prompts, double tokens, double cached_tok
     time.time.roofline_lower_seconds *= share;
     for (PassPart& part : time.parts) part.seconds *= share;
   }
-  if (!roofline_ && efficiency_.prefill_low_ratio > 0) {
-    time.time.p05_seconds = efficiency_.prefill_low_ratio * time.time.expected_seconds;
-    time.time.p95_seconds = efficiency_.prefill_high_ratio * time.time.expected_seconds;
-  }
+  if (!roofline_) SetStepInterval(efficiency_.prefill_low_ratio, efficiency_.prefill_high_ratio, time.time);
   time.mfu_ratio = std::min(1.0, time.compute_seconds / load_.pipeline / time.time.expected_seconds);
   return time;
 }

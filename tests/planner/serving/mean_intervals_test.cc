@@ -1,4 +1,5 @@
 #include "server/planner/serving/mean_intervals.h"
+#include "server/planner/step_interval.h"
 
 #include "gtest/gtest.h"
 
@@ -26,6 +27,20 @@ ServingEstimate Estimate() {
   estimate.normalized_time_per_output_token = Latency{0.1, 0.1, 0.1, 0.1};
   estimate.throughput.output_tokens_per_second = 100;
   return estimate;
+}
+
+TEST(StepIntervalTest, NothingIsFasterThanTheLowerBound) {
+  StepTime time;
+  time.roofline_lower_seconds = 0.08;
+  time.expected_seconds = 0.1;
+  SetStepInterval(0.9, 1.2, time);
+  EXPECT_DOUBLE_EQ(*time.p05_seconds, 0.9 * 0.1);
+  EXPECT_DOUBLE_EQ(*time.p95_seconds, 1.2 * 0.1);
+  SetStepInterval(0.5, 1.2, time);
+  EXPECT_DOUBLE_EQ(*time.p05_seconds, 0.08);
+  StepTime without;
+  SetStepInterval(0, 1.2, without);
+  EXPECT_FALSE(without.p05_seconds.has_value());
 }
 
 TEST(MeanIntervalsTest, EndsOfTheFirstTokenAndOfThoseAfterItAddUp) {
