@@ -533,7 +533,8 @@ TEST(ServerDrainTest, OpenHealthWatchesDoNotHoldTheEnd) {
   running.server().Shutdown(absl::Hours(1));
   grpc::Status status;
   ASSERT_TRUE(step([&](void* tag) { watch->Finish(&status, tag); }));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  // The second when the connection closes before the end of the call arrives.
+  EXPECT_THAT(status.error_code(), testing::AnyOf(grpc::StatusCode::CANCELLED, grpc::StatusCode::UNAVAILABLE));
 }
 
 TEST(ServerDrainTest, RunningCallsEndWithinTheGrace) {
