@@ -57,7 +57,9 @@ ClosedLoop ClosedLoopOf(const ServingJob& job, const ReplicaPlan& plan, double u
   loop.ttft_seconds = alone + latent * waiting;
   // Users beyond the capacity wait for a place: places never stand empty, and users = rate x time (Little).
   if (users > capacity) {
-    loop.ttft_seconds = std::max(loop.ttft_seconds, users / capacity * (alone + writing) - writing);
+    const double full = users / capacity * (alone + writing) - writing;
+    loop.place_wait_seconds = std::max(0.0, full - loop.ttft_seconds);
+    loop.ttft_seconds += loop.place_wait_seconds;
   }
   loop.requests_per_second = users / (loop.ttft_seconds + writing);
   return loop;

@@ -13,6 +13,7 @@ struct ClosedLoop {
   double batch_size = 0;  // resident on a replica
   double ttft_seconds = 0;
   double tpot_seconds = 0;
+  double place_wait_seconds = 0;   // of ttft_seconds: until one of the resident sequences leaves
   double requests_per_second = 0;  // of one replica
 };
 

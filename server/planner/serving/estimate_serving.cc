@@ -52,7 +52,7 @@ class Estimator {
       if (count) SuggestReplicas(job_, *count, estimate());
     }
     if (job_.mode == EstimationMode::kCalibrated) {
-      AddMeanIntervals(*main().plan->pool().efficiency, job_.workload.load, answer_.estimate);
+      AddMeanIntervals(*main().plan->pool().efficiency, job_.workload.load, place_wait_seconds_, answer_.estimate);
     }
     AddServingAdvice(job_, *main().plan, main().max_batch_size, mappings_, answer_.estimate);
     return std::move(answer_);
@@ -287,6 +287,7 @@ class Estimator {
     estimate().end_to_end = all.end_to_end;
     estimate().normalized_time_per_output_token = all.normalized;
     queueing_share_ = all.queueing_share;
+    place_wait_seconds_ = all.place_wait_seconds;
     if (all.preemptions > 0) {
       estimate().warnings.push_back(absl::StrCat("The cache runs full: ", CountWords(all.preemptions),
                                                  " times in the replay a sequence was thrown out and computed again."));
@@ -401,6 +402,7 @@ class Estimator {
   bool has_main_ = false;
   std::optional<size_t> prefill_;
   double queueing_share_ = 0;
+  double place_wait_seconds_ = 0;
 };
 
 }  // namespace

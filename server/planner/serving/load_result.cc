@@ -47,6 +47,7 @@ void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewh
   result.output_tokens_per_second = result.requests_per_second * output;
   result.input_tokens_per_second = result.requests_per_second * job.workload.prompt.Mean();
   result.mean_batch_size = loop.batch_size;
+  result.place_wait_seconds = loop.place_wait_seconds;
 }
 
 void LoadMixture::Mixed::Add(const Latency& latency, const std::vector<double>& samples, double weight) {
@@ -81,6 +82,7 @@ void LoadMixture::Add(const SystemResult& result) {
   all_.preemptions += result.preemptions;
   all_.unstable |= result.unstable;
   ttft_seconds_ += requests * result.ttft.mean_seconds;
+  place_wait_seconds_ += requests * result.place_wait_seconds;
   queueing_seconds_ += requests * result.ttft.mean_seconds * result.queueing_share;
 }
 
@@ -91,6 +93,7 @@ SystemResult LoadMixture::All() const {
   all.end_to_end = end_to_end_.All();
   all.normalized = normalized_.All();
   all.inter_token = inter_token_.All();
+  if (all_.requests_per_second > 0) all.place_wait_seconds = place_wait_seconds_ / all_.requests_per_second;
   if (ttft_seconds_ > 0) all.queueing_share = queueing_seconds_ / ttft_seconds_;
   return all;
 }

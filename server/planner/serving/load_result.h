@@ -45,6 +45,7 @@ class LoadMixture {
   Mixed inter_token_;
   SystemResult all_;
   double queueing_seconds_ = 0;
+  double place_wait_seconds_ = 0;
   double ttft_seconds_ = 0;
 };
 

@@ -39,22 +39,33 @@ Ratios FirstTokenOf(const roofline::ServingEfficiency& runtime, ServingLoadKind 
 
 }  // namespace
 
-void AddMeanIntervals(const roofline::ServingEfficiency& runtime, ServingLoadKind load, ServingEstimate& estimate) {
+void AddMeanIntervals(const roofline::ServingEfficiency& runtime, ServingLoadKind load, double place_wait_seconds,
+                      ServingEstimate& estimate) {
   const Ratios token = TokenOf(estimate.decode.time);
   const Ratios first = FirstTokenOf(runtime, load);
   // Nothing is written before one prompt was read at peak rates, and its cache handed over.
   const double handed_over = estimate.disaggregation ? estimate.disaggregation->kv_transfer_seconds : 0;
-  Scale(first, estimate.ttft, estimate.prefill.time.roofline_lower_seconds + handed_over);
+  const double floor = estimate.prefill.time.roofline_lower_seconds + handed_over;
+  Scale(first, estimate.ttft, floor);
   Scale(token, estimate.tpot);
   Scale(token, estimate.inter_token_latency);
   if (!estimate.end_to_end || !token.known() || (estimate.ttft && !first.known())) return;
   Latency& whole = *estimate.end_to_end;
-  const double reading = estimate.ttft ? std::min(estimate.ttft->mean_seconds, whole.mean_seconds) : 0;
-  const double writing = whole.mean_seconds - reading;
-  const double least_reading = estimate.ttft ? std::min(*estimate.ttft->mean_p05_seconds, reading) : 0;
-  SetInterval(least_reading + token.low * writing, first.high * reading + token.high * writing, whole);
   if (whole.mean_seconds <= 0) return;
-  const Ratios ratios{*whole.mean_p05_seconds / whole.mean_seconds, *whole.mean_p95_seconds / whole.mean_seconds};
+  const double ttft = estimate.ttft ? std::min(estimate.ttft->mean_seconds, whole.mean_seconds) : 0;
+  const double place_wait = std::min(place_wait_seconds, ttft);
+  const double reading = ttft - place_wait;
+  const double writing = whole.mean_seconds - ttft;
+  const double least_reading = estimate.ttft ? std::min(std::max(first.low * reading, floor), reading) : 0;
+  const double service = reading + writing;
+  const Ratios ratios{(least_reading + token.low * writing) / service,
+                      (first.high * reading + token.high * writing) / service};
+  if (place_wait > 0) {
+    SetInterval(least_reading + ratios.low * place_wait, first.high * reading + ratios.high * place_wait,
+                *estimate.ttft);
+  }
+  // Everybody before a place is given has the same service.
+  Scale(ratios, estimate.end_to_end);
   Scale(ratios, estimate.normalized_time_per_output_token);
   // What arrives is served whatever it takes.
   if (load == ServingLoadKind::kRate || !ratios.known()) return;

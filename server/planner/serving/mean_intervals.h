@@ -10,7 +10,9 @@ namespace sliceplan::planner {
 // Fills in the intervals of the latencies that are there and of the throughput, from that of the decode step and the
 // ratios of first tokens; what the runtime has no ratios for stays without. Ends are added up as if the errors of the
 // first token and of those after it always agreed, which they nearly do: the same matmuls are in both.
-void AddMeanIntervals(const roofline::ServingEfficiency& runtime, ServingLoadKind load, ServingEstimate& estimate);
+// `place_wait_seconds` of the mean TTFT is time for which others hold the places: it is uncertain as their service is.
+void AddMeanIntervals(const roofline::ServingEfficiency& runtime, ServingLoadKind load, double place_wait_seconds,
+                      ServingEstimate& estimate);
 
 }  // namespace sliceplan::planner
 

@@ -14,6 +14,8 @@ constexpr int64_t kRequestsPerUser = 10;
 // More users than this wait in a queue that only grows: the rest of their wait follows from Little's law.
 constexpr int64_t kMostReplayedUsers = 16'384;
 constexpr int64_t kMostResident = int64_t{1} << 17;
+// As serving_load.h has it.
+constexpr int64_t kMostStationReplicas = int64_t{1} << 20;
 
 Latency LatencyOf(const LatencySummary& summary) {
   return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
@@ -35,18 +37,25 @@ double Lowest(const LatencyTargets& limits) {
   return lowest;
 }
 
+// Groups of data ranks that step alone, each an engine of its own; a fleet too large to replay keeps them together.
+int64_t GroupsOf(const PlannedPool& pool) {
+  const int64_t groups = pool.plan->group_count();
+  return pool.replica_count <= kMostStationReplicas / groups ? groups : 1;
+}
+
 Station StationOf(const ServingJob& job, const PlannedPool& pool) {
+  const int64_t groups = GroupsOf(pool);
   Station station;
-  station.replica_count = pool.replica_count;
-  station.timer = &pool.plan->steps();
+  station.replica_count = pool.replica_count * groups;
+  station.timer = groups > 1 ? static_cast<const StepTimer*>(&pool.plan->group_steps()) : &pool.plan->steps();
   EngineLimits& limits = station.limits;
-  limits.max_batch_size = std::max<int64_t>(1, pool.max_batch_size);
+  limits.max_batch_size = std::max<int64_t>(1, (pool.max_batch_size + groups - 1) / groups);
   limits.kv_block_tokens = job.workload.kv_block_tokens;
-  const int64_t pool_tokens = pool.plan->memory().PoolTokens(FullContext(job.workload));
+  const int64_t pool_tokens = pool.plan->memory().PoolTokens(FullContext(job.workload)) / groups;
   limits.kv_capacity_tokens = pool_tokens > 0 ? std::max(pool_tokens, limits.kv_block_tokens) : int64_t{1} << 53;
   const bool separate = pool.plan->pool().efficiency != nullptr && pool.plan->pool().efficiency->separate_prefill;
   const std::optional<int32_t>& chunk = pool.plan->policy().prefill_chunk_tokens;
-  const auto ranks = static_cast<int64_t>(pool.plan->load().data_ranks);
+  const int64_t ranks = static_cast<int64_t>(pool.plan->load().data_ranks) / groups;
   if (chunk && !separate) {
     limits.policy = BatchPolicy::kChunkedPrefill;
     // Every data rank has a budget of its own, which its sequences share with its prompts.
@@ -115,8 +124,7 @@ double SustainedRate(const ServingJob& job, const PlannedPool& main, const Plann
   const bool reads_prompts = prefill == nullptr && main.plan->pool().role == PoolRole::kBoth;
   if (!reads_prompts) return sustained;
   // The mean field has whole prompts one after the other; data ranks read theirs side by side.
-  const bool whole = StationOf(job, main).limits.policy == BatchPolicy::kWholePrefill;
-  const double together = whole && main.plan->load().data_ranks > 1 ? RankedRate(job, main) : 0;
+  const double together = main.plan->load().expert_ranks > 1 ? RankedRate(job, main) : 0;
   return std::min(std::max(sustained, together), PromptRate(job, main));
 }
 
@@ -210,7 +218,7 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
   result.output_tokens_per_second = replayed.output_tokens_per_second;
   result.input_tokens_per_second = replayed.input_tokens_per_second;
   result.goodput_requests_per_second = replayed.goodput_requests_per_second;
-  result.mean_batch_size = replayed.mean_batch_size;
+  result.mean_batch_size = replayed.mean_batch_size * static_cast<double>(GroupsOf(main));
   result.queueing_share = replayed.queueing_share_of_ttft;
   result.busy_ratio = replayed.busy_ratio;
   result.prefill_busy_ratio = replayed.prefill_busy_ratio;

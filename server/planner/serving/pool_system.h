@@ -55,6 +55,7 @@ struct SystemResult {
   double goodput_requests_per_second = 0;
   double mean_batch_size = 0;
   double queueing_share = 0;
+  double place_wait_seconds = 0;  // of the mean TTFT: users beyond the places of a calibrated closed loop
   double busy_ratio = 0;
   double prefill_busy_ratio = 0;
   int64_t preemptions = 0;

@@ -141,7 +141,16 @@ absl::StatusOr<std::unique_ptr<ReplicaPlan>> ReplicaPlan::Make(const ServingJob&
     plan->chunking_.emplace(plan->drafting_ ? static_cast<const StepTimer&>(*plan->drafting_) : *plan->timer_,
                             *plan->timer_, *plan->policy_.prefill_chunk_tokens);
   }
+  plan->group_steps_.emplace(plan->steps(), plan->group_count());
   return plan;
+}
+
+double GroupTimer::Seconds(const StepShape& shape) const {
+  StepShape all = shape;
+  all.decode_sequences *= groups_;
+  all.prefill_tokens *= groups_;
+  all.prefill_sequences *= groups_;
+  return replica_.Seconds(all);
 }
 
 double ChunkingTimer::Seconds(const StepShape& shape) const {

@@ -55,6 +55,18 @@ class ChunkingTimer : public StepTimer {
   double chunk_tokens_;
 };
 
+// Times steps of one of several groups of data ranks that run without each other: all do the same at once.
+class GroupTimer : public StepTimer {
+ public:
+  // `replica` must outlive it; `groups` at least 1.
+  GroupTimer(const StepTimer& replica, int64_t groups) : replica_(replica), groups_(groups) {}
+  double Seconds(const StepShape& shape) const override;
+
+ private:
+  const StepTimer& replica_;
+  int64_t groups_;
+};
+
 // Not movable: its parts point at each other.
 class ReplicaPlan {
  public:
@@ -78,6 +90,11 @@ class ReplicaPlan {
 
   // Steps as the load sees them: drafting included.
   const StepTimer& steps() const;
+  // Data ranks that exchange nothing with each other schedule their steps alone: ranks of one expert group step
+  // together.
+  int64_t group_count() const { return static_cast<int64_t>(load_.data_ranks / load_.expert_ranks); }
+  // Of one such group.
+  const StepTimer& group_steps() const { return *group_steps_; }
   int64_t tokens_per_sequence() const { return 1 + draft_tokens_; }
   // Tokens that one step writes per sequence on average.
   double tokens_per_step() const { return tokens_per_step_; }
@@ -109,6 +126,7 @@ class ReplicaPlan {
   std::optional<ReplicaTimer> draft_timer_;
   std::optional<DraftingTimer> drafting_;
   std::optional<ChunkingTimer> chunking_;
+  std::optional<GroupTimer> group_steps_;
 };
 
 }  // namespace sliceplan::planner

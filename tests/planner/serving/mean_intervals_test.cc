@@ -56,7 +56,7 @@ TEST(MeanIntervalsTest, EndsOfTheFirstTokenAndOfThoseAfterItAddUp) {
   };
   for (const auto& row : kRows) {
     ServingEstimate estimate = Estimate();
-    AddMeanIntervals(Runtime(), row.load, estimate);
+    AddMeanIntervals(Runtime(), row.load, 0, estimate);
     EXPECT_DOUBLE_EQ(*estimate.ttft->mean_p05_seconds, row.first_low);
     EXPECT_DOUBLE_EQ(*estimate.ttft->mean_p95_seconds, row.first_high);
     EXPECT_DOUBLE_EQ(*estimate.tpot->mean_p05_seconds, 0.9 * 0.09);
@@ -73,11 +73,25 @@ TEST(MeanIntervalsTest, EndsOfTheFirstTokenAndOfThoseAfterItAddUp) {
   }
 }
 
+// Who waits for a place waits for whole requests before: 0.25 s of reading, 0.75 s of waiting, 9 s of writing.
+TEST(MeanIntervalsTest, AWaitForAPlaceIsAsUncertainAsTheRequestsBefore) {
+  ServingEstimate estimate = Estimate();
+  AddMeanIntervals(Runtime(), ServingLoadKind::kConcurrency, 0.75, estimate);
+  const double low = (0.5 * 0.25 + 0.9 * 9) / 9.25;
+  const double high = (2 * 0.25 + 1.2 * 9) / 9.25;
+  EXPECT_DOUBLE_EQ(*estimate.ttft->mean_p05_seconds, 0.5 * 0.25 + low * 0.75);
+  EXPECT_DOUBLE_EQ(*estimate.ttft->mean_p95_seconds, 2 * 0.25 + high * 0.75);
+  EXPECT_DOUBLE_EQ(*estimate.end_to_end->mean_p05_seconds, low * 10);
+  EXPECT_DOUBLE_EQ(*estimate.end_to_end->mean_p95_seconds, high * 10);
+  EXPECT_DOUBLE_EQ(*estimate.throughput.output_tokens_per_second_p05, 100 / high);
+  EXPECT_DOUBLE_EQ(*estimate.throughput.output_tokens_per_second_p95, 100 / low);
+}
+
 TEST(MeanIntervalsTest, WhatHasNoRatiosHasNoInterval) {
   ServingEstimate estimate = Estimate();
   estimate.decode.time.p05_seconds.reset();
   estimate.decode.time.p95_seconds.reset();
-  AddMeanIntervals({}, ServingLoadKind::kConcurrency, estimate);
+  AddMeanIntervals({}, ServingLoadKind::kConcurrency, 0, estimate);
   EXPECT_FALSE(estimate.ttft->mean_p05_seconds.has_value());
   EXPECT_FALSE(estimate.tpot->mean_p05_seconds.has_value());
   EXPECT_FALSE(estimate.end_to_end->mean_p05_seconds.has_value());
@@ -87,7 +101,7 @@ TEST(MeanIntervalsTest, WhatHasNoRatiosHasNoInterval) {
 TEST(MeanIntervalsTest, UnstableLoadsHaveNone) {
   ServingEstimate estimate;
   estimate.decode = Estimate().decode;
-  AddMeanIntervals(Runtime(), ServingLoadKind::kRate, estimate);
+  AddMeanIntervals(Runtime(), ServingLoadKind::kRate, 0, estimate);
   EXPECT_FALSE(estimate.ttft.has_value());
   EXPECT_FALSE(estimate.throughput.output_tokens_per_second_p05.has_value());
 }

@@ -36,19 +36,34 @@ Parallelism DataOnly(int32_t degree) {
   return parallelism;
 }
 
-// Four data ranks are four replicas of one chip: they read prompts and sustain rates side by side.
+// Four data ranks that share nothing are four replicas of one chip, however prompts are read.
 TEST(ServingLoadTest, DataRanksWorkSideBySide) {
   const ServedFixture served = Small();
-  ServingJob one = SmallJob(served, 1, TensorOnly(1));
-  ServingJob four = SmallJob(served, 4, DataOnly(4));
-  four.workload.batch_size = 4;
-  EXPECT_NEAR(Estimate(four).ttft->mean_seconds, Estimate(one).ttft->mean_seconds, 1e-9);
-  one.workload.load = ServingLoadKind::kRate;
-  one.workload.requests_per_second = 0.1;
-  four.workload.load = ServingLoadKind::kRate;
-  four.workload.requests_per_second = 0.1;
-  const double alone = Estimate(one).throughput.saturation_requests_per_second;
-  EXPECT_NEAR(Estimate(four).throughput.saturation_requests_per_second, 4 * alone, 0.1 * 4 * alone);
+  for (const int chunk : {0, 128, 4096}) {
+    ServingJob one = SmallJob(served, 1, TensorOnly(1));
+    if (chunk > 0) one.workload.prefill_chunk_tokens = chunk;
+    ServingJob four = one;
+    four.pools[0].slice = ServingSlice(1, 4);
+    four.pools[0].parallelism = DataOnly(4);
+    four.workload.batch_size = 4;
+    EXPECT_NEAR(Estimate(four).ttft->mean_seconds, Estimate(one).ttft->mean_seconds, 1e-9);
+    one.workload.load = ServingLoadKind::kRate;
+    one.workload.requests_per_second = 0.1;
+    const double alone = Estimate(one).throughput.saturation_requests_per_second;
+    one.pools_given = true;
+    one.pools[0].replica_count = 4;
+    one.workload.requests_per_second = 0.9 * 4 * alone;
+    four.workload.load = ServingLoadKind::kRate;
+    four.workload.requests_per_second = one.workload.requests_per_second;
+    const ServingEstimate replicas = Estimate(one);
+    const ServingEstimate ranks = Estimate(four);
+    ASSERT_EQ(replicas.outcome, ServingOutcome::kFeasible) << chunk;
+    ASSERT_EQ(ranks.outcome, ServingOutcome::kFeasible) << chunk;
+    EXPECT_NEAR(ranks.throughput.saturation_requests_per_second, 4 * alone, 1e-6 * alone) << chunk;
+    EXPECT_NEAR(ranks.ttft->p95_seconds, replicas.ttft->p95_seconds, 1e-9) << chunk;
+    EXPECT_NEAR(ranks.tpot->mean_seconds, replicas.tpot->mean_seconds, 1e-9) << chunk;
+    EXPECT_NEAR(ranks.batch_size, 4 * replicas.batch_size, 2) << chunk;
+  }
 }
 
 // A replay that ends when a target is missed for certain says what the whole one says, whatever the target.
