@@ -256,7 +256,7 @@ class Estimator {
         return;
       }
       if (pools_.size() > 1 && job_.mode == EstimationMode::kCalibrated)
-        Calibrate(job_, pool, prefill() != nullptr, share, result);
+        Calibrate(job_, pool, prefill(), share, result);
       const bool is_all = pools_.size() == 1 || prefill_;
       if (is_all) {
         all = result;

@@ -17,7 +17,23 @@ SharedLoop SharedLoopOf(const ServingJob& job, const PlannedPool& pool, double s
   return loop;
 }
 
-void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewhere, double share,
+namespace {
+
+// Users whose prompts are read elsewhere in a closed loop: mean seconds that a first token takes beyond the replay's. A
+// share of the requests starts in a burst, as the first ones of a benchmark do, and waits for half of the others at the
+// same rank of a prefill replica.
+double BurstSeconds(const ServingJob& job, const PlannedPool& prefill, double share, const SystemResult& result) {
+  const roofline::ServingEfficiency& runtime = *prefill.plan->pool().efficiency;
+  const double ranks = static_cast<double>(prefill.replica_count) * prefill.plan->load().data_ranks;
+  const double before = std::max(0.0, share * job.workload.concurrency / ranks - 1) / 2;
+  const double wait = runtime.burst_share * before * prefill.plan->PrefillSeconds(1);
+  const double queueing = result.queueing_share * result.ttft.mean_seconds;
+  return runtime.first_token_seconds + std::max(0.0, wait - queueing);
+}
+
+}  // namespace
+
+void Calibrate(const ServingJob& job, const PlannedPool& pool, const PlannedPool* prefill, double share,
                SystemResult& result) {
   const auto scale = [](double mean, Latency& latency) {
     if (latency.mean_seconds <= 0) return;
@@ -27,17 +43,20 @@ void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewh
     latency.p95_seconds *= ratio;
     latency.p99_seconds *= ratio;
   };
-  if (job.workload.load == ServingLoadKind::kRate || reads_elsewhere) {
-    // Taking a request in and sending its first token out.
-    const double fixed = pool.plan->pool().efficiency->request_seconds;
+  const double output = job.workload.output.Mean();
+  const bool at_rate = job.workload.load == ServingLoadKind::kRate;
+  if (at_rate || prefill != nullptr) {
+    // At a rate: taking a request in and sending its first token out.
+    const double added =
+        at_rate ? pool.plan->pool().efficiency->request_seconds : BurstSeconds(job, *prefill, share, result);
     for (Latency* latency : {&result.ttft, &result.end_to_end}) {
-      scale(latency->mean_seconds + fixed, *latency);
+      scale(latency->mean_seconds + added, *latency);
     }
+    if (!at_rate) scale(result.normalized.mean_seconds + added / output, result.normalized);
     return;
   }
   const SharedLoop shared = SharedLoopOf(job, pool, share);
   const ClosedLoop& loop = shared.one;
-  const double output = job.workload.output.Mean();
   scale(loop.ttft_seconds, result.ttft);
   scale(loop.tpot_seconds, result.tpot);
   scale(loop.tpot_seconds, result.inter_token);

@@ -18,9 +18,9 @@ struct SharedLoop {
 // Of a pool that takes `share` of the users. Requires what ClosedLoopOf does.
 SharedLoop SharedLoopOf(const ServingJob& job, const PlannedPool& pool, double share);
 
-// Means as measured runs have them; the replay gives the spread around them. `reads_elsewhere`: other replicas read the
-// prompts. CALIBRATED mode.
-void Calibrate(const ServingJob& job, const PlannedPool& pool, bool reads_elsewhere, double share,
+// Means as measured runs have them; the replay gives the spread around them. `prefill`: the replicas that read the
+// prompts, nullptr when `pool` does. CALIBRATED mode.
+void Calibrate(const ServingJob& job, const PlannedPool& pool, const PlannedPool* prefill, double share,
                SystemResult& result);
 
 // Pools side by side, each with its part of the load: their requests are one stream.

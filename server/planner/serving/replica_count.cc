@@ -35,7 +35,7 @@ const SystemResult& ReplicaTrials::Result(const ServingJob& job, const PlannedPo
   const auto found = results_.find(pool.replica_count);
   if (found != results_.end()) return found->second;
   SystemResult result = ReplayLoad(job, pool, nullptr, 1, cancelled);
-  if (job.mode == EstimationMode::kCalibrated && !result.cancelled) Calibrate(job, pool, false, 1, result);
+  if (job.mode == EstimationMode::kCalibrated && !result.cancelled) Calibrate(job, pool, nullptr, 1, result);
   return results_[pool.replica_count] = result;
 }
 
@@ -49,7 +49,7 @@ bool ReplicaTrials::Meets(const ServingJob& job, const PlannedPool& pool, const 
     was_cancelled |= result.cancelled;
     if (result.cancelled) return false;
     if (result.missed) return meets_[pool.replica_count] = false;
-    if (job.mode == EstimationMode::kCalibrated) Calibrate(job, pool, false, 1, result);
+    if (job.mode == EstimationMode::kCalibrated) Calibrate(job, pool, nullptr, 1, result);
     found = results_.emplace(pool.replica_count, result).first;
   }
   const SystemResult& result = found->second;

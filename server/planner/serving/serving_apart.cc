@@ -128,7 +128,7 @@ bool SetReplicas(ApartPair& pair, MappingCache& mappings, const std::function<bo
     if (SustainedRate(job, pools[1], &pools[0]) < job.workload.requests_per_second) return false;
     SystemResult result = ReplayLoad(job, pools[1], &pools[0], 1, cancelled, ReplayEnd::kWhenATargetIsMissed);
     if (result.cancelled || result.missed || result.unstable) return false;
-    if (job.mode == EstimationMode::kCalibrated) Calibrate(job, pools[1], true, 1, result);
+    if (job.mode == EstimationMode::kCalibrated) Calibrate(job, pools[1], &pools[0], 1, result);
     return MeetsTargets(result, job.slo);
   };
   if (!meets()) {

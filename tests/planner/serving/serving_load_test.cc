@@ -154,6 +154,36 @@ TEST(ServingLoadTest, OneUserIsServedByOneReplica) {
   EXPECT_NEAR(idle.throughput.requests_per_second * idle.end_to_end->mean_seconds, 1, 0.02);
 }
 
+// Prompts of users that start together are read one after the other: with two prefill replicas a burst of eight waits
+// for three halves of a prompt in the mean, half of them in bursts for half of that.
+TEST(ServingLoadTest, BurstsOfUsersWaitForTheReplicasThatReadPrompts) {
+  const ServedFixture served = Small();
+  roofline::ServingEfficiency runtime;
+  ServingJob job = SmallJob(served, 1, TensorOnly(1));
+  job.mode = EstimationMode::kCalibrated;
+  job.pools_given = true;
+  job.pools[0].efficiency = &runtime;
+  job.pools.push_back(job.pools[0]);
+  job.pools[0].role = PoolRole::kPrefill;
+  job.pools[0].replica_count = 2;
+  job.pools[1].role = PoolRole::kDecode;
+  job.workload.output = TokenLengths::Constant(512);
+  job.workload.load = ServingLoadKind::kConcurrency;
+  job.workload.concurrency = 8;
+  const ServingEstimate alone = Estimate(job);
+  runtime.burst_share = 0.5;
+  runtime.first_token_seconds = 0.125;
+  const ServingEstimate burst = Estimate(job);
+  const double prompt = alone.prefill.time.expected_seconds;
+  ASSERT_TRUE(alone.disaggregation);
+  ASSERT_NEAR(alone.ttft->mean_seconds, prompt + alone.disaggregation->kv_transfer_seconds, 0.01 * prompt)
+      << "without bursts nobody waits";
+  const double added = 0.125 + 0.5 * (8 / 2 - 1) / 2.0 * prompt;
+  EXPECT_NEAR(burst.ttft->mean_seconds, alone.ttft->mean_seconds + added, 0.02 * added);
+  EXPECT_NEAR(burst.end_to_end->mean_seconds, alone.end_to_end->mean_seconds + added, 0.02 * added);
+  EXPECT_NEAR(burst.tpot->mean_seconds, alone.tpot->mean_seconds, 1e-12);
+}
+
 // Prompts so long that one alone misses the target: no number of replicas is named.
 TEST(ServingLoadTest, ReplicasThatCannotHelpAreNotCounted) {
   const ServedFixture served = Small();
