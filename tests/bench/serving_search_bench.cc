@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "google/protobuf/text_format.h"
 #include "server/catalog/catalog_store.h"
 #include "server/planner/serving/estimate_serving.h"
@@ -50,7 +51,8 @@ void Require(bool ok, const std::string& what) {
 
 struct Asked {
   explicit Asked(const Case& asked) : store(*catalog::CatalogStore::Create("")) {
-    std::string text = absl::StrCat(asked.request, " serving { prompt_tokens: 2000 output_tokens: 256 }");
+    std::string text =
+        absl::StrReplaceAll(asked.request, {{"serving {", "serving { prompt_tokens: 2000 output_tokens: 256"}});
     if (std::string(asked.name).find("slo") != std::string::npos) absl::StrAppend(&text, " ", kTargets);
     Require(google::protobuf::TextFormat::ParseFromString(text, &request), text);
     ToServingSearch(request, *store->Snapshot(), models, profiles, FieldPath(), question, violations);
