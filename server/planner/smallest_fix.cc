@@ -9,9 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/planner/fix_changes.h"
 #include "server/planner/plan_fields.h"
-#include "server/planner/remat.h"
-#include "server/planner/saved_activations.h"
 #include "server/planner/words.h"
 
 namespace sliceplan::planner {
@@ -20,6 +19,7 @@ namespace {
 constexpr int64_t kMaxLogitsChunks = 64;
 constexpr int32_t kMaxSliceFactor = 4096;
 constexpr int32_t kSliceFactors = 32;  // from the least that can do
+constexpr int32_t kSliceSteps = 8;     // between one that is too few and one that is enough
 // A job with fewer of its tokens than this is another one.
 constexpr double kLeastTokensRatio = 0.5;
 // More accumulation than this is another job.
@@ -30,129 +30,6 @@ constexpr std::array<RematPolicy, 7> kPolicies = {RematPolicy::kMinimalFlash, Re
                                                   RematPolicy::kMinimal,      RematPolicy::kSaveDotExceptMlp,
                                                   RematPolicy::kSaveQkvProj,  RematPolicy::kSaveAttention,
                                                   RematPolicy::kFull};
-
-// A changed job and how to say what changed: "remat_policy full".
-struct Change {
-  TrainingJob job;
-  Fix fix;
-};
-
-int64_t Degree(const Parallelism& parallelism, LogicalAxis axis) {
-  return int64_t{parallelism.ici[axis]} * parallelism.dcn[axis];
-}
-
-void Say(Change& change, absl::string_view words) {
-  absl::StrAppend(&change.fix.sentence, change.fix.sentence.empty() ? "" : " and ", words);
-}
-
-void Code(Change& change, absl::string_view code) {
-  change.fix.code = change.fix.code.empty() ? std::string(code) : "SEVERAL_CHANGES";
-}
-
-void SetField(Change& change, absl::string_view field, std::string value) {
-  change.fix.changes.push_back({std::string(field), std::move(value)});
-}
-
-// ---- Single changes. Each returns false when it does not apply.
-
-bool UsePolicy(Change& change, RematPolicy policy) {
-  TrainingWorkload& workload = change.job.workload;
-  if (workload.remat_policy == policy && workload.checkpoints_per_layer == 0) return false;
-  workload.remat_policy = policy;
-  if (workload.checkpoints_per_layer > 0) {
-    workload.checkpoints_per_layer = 0;
-    SetField(change, "workload.checkpoints_per_layer", "null");
-  }
-  SetField(change, "workload.remat_policy", RematPolicyField(policy));
-  Say(change, absl::StrCat("recompute policy ", RematPolicyName(policy)));
-  Code(change, "RECOMPUTE_MORE");
-  return true;
-}
-
-bool Accumulate(Change& change, int64_t accumulation) {
-  change.job.workload.gradient_accumulation = accumulation;
-  SetField(change, "workload.gradient_accumulation", absl::StrCat(accumulation));
-  Say(change, absl::StrCat("gradient accumulation over ", CountWords(accumulation), " steps"));
-  Code(change, "ACCUMULATE_GRADIENTS");
-  return true;
-}
-
-bool ChunkLogits(Change& change, int64_t chunks) {
-  if (change.job.workload.logits_chunk_count >= chunks) return false;
-  change.job.workload.logits_chunk_count = static_cast<int32_t>(chunks);
-  SetField(change, "workload.logits_chunk_count", absl::StrCat(chunks));
-  Say(change, absl::StrCat("the loss in ", CountWords(chunks), " chunks of tokens"));
-  Code(change, "CHUNK_LOGITS");
-  return true;
-}
-
-bool OffloadOptimizer(Change& change) {
-  if (change.job.workload.optimizer_offload || !change.job.slice.accelerator.pcie_bytes_per_second) return false;
-  change.job.workload.optimizer_offload = true;
-  SetField(change, "workload.optimizer_offload", "true");
-  Say(change, "optimizer state in host memory");
-  Code(change, "OFFLOAD_OPTIMIZER");
-  return true;
-}
-
-bool OffloadActivations(Change& change) {
-  if (change.job.workload.activation_offload || !change.job.slice.accelerator.pcie_bytes_per_second) return false;
-  change.job.workload.activation_offload = true;
-  SetField(change, "workload.activation_offload", "true");
-  Say(change, "saved activations in host memory");
-  Code(change, "OFFLOAD_ACTIVATIONS");
-  return true;
-}
-
-// For a host that holds less than is offloaded to it.
-bool KeepOffHost(Change& change) {
-  TrainingWorkload& workload = change.job.workload;
-  if (!workload.optimizer_offload && !workload.activation_offload) return false;
-  if (workload.optimizer_offload) SetField(change, "workload.optimizer_offload", "false");
-  if (workload.activation_offload) SetField(change, "workload.activation_offload", "false");
-  workload.optimizer_offload = workload.activation_offload = false;
-  Say(change, "nothing offloaded to the host");
-  Code(change, "NO_OFFLOAD");
-  return true;
-}
-
-bool UseZeroStage(Change& change, ZeroStage stage) {
-  Parallelism& parallelism = *change.job.parallelism;
-  if (Degree(parallelism, LogicalAxis::kData) < 2 || parallelism.data_zero_stage >= stage) return false;
-  parallelism.data_zero_stage = stage;
-  const std::string number = absl::StrCat(static_cast<int>(stage));
-  SetField(change, "parallelism.data_zero_stage", absl::StrCat("ZERO_STAGE_", number));
-  Say(change, absl::StrCat("ZeRO stage ", number, " over data"));
-  Code(change, "SHARD_OVER_DATA");
-  return true;
-}
-
-bool ShardSequence(Change& change) {
-  Parallelism& parallelism = *change.job.parallelism;
-  if (Degree(parallelism, LogicalAxis::kTensor) < 2 || parallelism.sequence_parallel) return false;
-  parallelism.sequence_parallel = true;
-  SetField(change, "parallelism.sequence_parallel", "true");
-  Say(change, "sequence_parallel");
-  Code(change, "SHARD_SEQUENCE");
-  return true;
-}
-
-bool MoveDataToFsdp(Change& change) {
-  Parallelism& parallelism = *change.job.parallelism;
-  const int32_t data = parallelism.ici[LogicalAxis::kData];
-  if (data < 2) return false;
-  parallelism.ici[LogicalAxis::kData] = 1;
-  parallelism.ici[LogicalAxis::kFsdp] *= data;
-  parallelism.mapping.clear();
-  SetField(change, "parallelism.ici.data", "1");
-  SetField(change, "parallelism.ici.fsdp", absl::StrCat(parallelism.ici[LogicalAxis::kFsdp]));
-  Say(change,
-      absl::StrCat("fsdp ", CountWords(parallelism.ici[LogicalAxis::kFsdp]), " in place of data ", CountWords(data)));
-  Code(change, "FSDP_FOR_DATA");
-  return true;
-}
-
-// ---- The search.
 
 class Finder {
  public:
@@ -172,13 +49,21 @@ class Finder {
   // The job as asked, nothing else fixed.
   Change StartFree() const { return Change{job_, {}}; }
 
-  // Whether it is feasible.
+  // Whether it is feasible. Of several, the fastest is kept.
   bool Try(Change change) {
-    const std::optional<Trial> trial = try_job_(change.job);
-    if (!trial || trial->outcome != Outcome::kFeasible) return false;
+    const std::optional<Trial> trial = Feasible(change);
+    if (!trial) return false;
     const double seconds = trial->wall_seconds > 0 ? trial->wall_seconds : trial->expected_seconds;
     if (best_ && seconds >= best_seconds_) return true;
     best_seconds_ = seconds;
+    change.fix.expected_seconds = trial->expected_seconds;
+    best_ = std::move(change.fix);
+    return true;
+  }
+  // The same for a change that is smaller than what was found: it is kept though it is slower.
+  bool TrySmaller(Change change) {
+    const std::optional<Trial> trial = Feasible(change);
+    if (!trial) return false;
     change.fix.expected_seconds = trial->expected_seconds;
     best_ = std::move(change.fix);
     return true;
@@ -219,6 +104,11 @@ class Finder {
   }
 
  private:
+  std::optional<Trial> Feasible(const Change& change) const {
+    const std::optional<Trial> trial = try_job_(change.job);
+    return trial && trial->outcome == Outcome::kFeasible ? trial : std::nullopt;
+  }
+
   const TrainingJob& job_;
   const TrainingEstimate& estimate_;
   TryJob try_job_;
@@ -276,24 +166,8 @@ void TryTogether(const TrainingWorkload& workload, Finder& finder) {
 }
 
 void TryFormats(Finder& finder) {
-  finder.TryOne([](Change& change) {
-    TrainingPrecision& precision = change.job.workload.precision;
-    if (precision.optimizer_state != hardware::DataType::kFp32) return false;
-    precision.optimizer_state = hardware::DataType::kBf16;
-    SetField(change, "workload.precision.optimizer_state", "DATA_TYPE_BF16");
-    Say(change, "optimizer state in bf16");
-    Code(change, "NARROWER_OPTIMIZER_STATE");
-    return true;
-  });
-  finder.TryOne([](Change& change) {
-    TrainingPrecision& precision = change.job.workload.precision;
-    if (precision.gradients != hardware::DataType::kFp32) return false;
-    precision.gradients = hardware::DataType::kBf16;
-    SetField(change, "workload.precision.gradients", "DATA_TYPE_BF16");
-    Say(change, "gradients in bf16");
-    Code(change, "NARROWER_GRADIENTS");
-    return true;
-  });
+  finder.TryOne([](Change& change) { return NarrowOptimizerState(change); });
+  finder.TryOne([](Change& change) { return NarrowGradients(change); });
 }
 
 void TryOtherPlans(const TrainingJob& job, Finder& finder) {
@@ -344,6 +218,30 @@ void TryBatches(const TrainingJob& job, Finder& finder) {
   }
 }
 
+Change SetSlices(Change change, int32_t count) {
+  change.job.slice.slice_count = count;
+  SetField(change, "slice.slice_count", absl::StrCat(count));
+  return change;
+}
+
+// Without a plan of its own the search joins the slices: any count may do, the least is wanted.
+void TryFewestSlices(int32_t fails, int32_t passes, Finder& finder) {
+  // Not every count divides the job, so that halving alone could miss: the few smallest steps are all tried.
+  while (passes - fails > 1) {
+    const int32_t step = std::max(1, (passes - fails) / kSliceSteps);
+    int32_t count = fails + step;
+    for (; count < passes; count += step) {
+      Change change = SetSlices(finder.StartFree(), count);
+      Say(change, absl::StrCat(CountWords(count), " slices"));
+      Code(change, "MORE_SLICES");
+      if (finder.TrySmaller(std::move(change))) break;
+      fails = count;
+    }
+    if (step == 1) return;
+    passes = std::min(passes, count);
+  }
+}
+
 void TrySlices(const TrainingJob& job, const TrainingEstimate& estimate, Finder& finder) {
   // So many times as late takes at least so many times the slices.
   int32_t factor = 2;
@@ -355,11 +253,8 @@ void TrySlices(const TrainingJob& job, const TrainingEstimate& estimate, Finder&
        factor *= 2) {
     if (job.slice.slice_count > (1 << 20) / factor) return;
     for (const LogicalAxis axis : {LogicalAxis::kFsdp, LogicalAxis::kData, LogicalAxis::kPipeline}) {
-      // Without a plan of its own the search joins the slices.
       if (!job.parallelism && axis != LogicalAxis::kFsdp) break;
-      Change change = finder.StartFree();
-      change.job.slice.slice_count *= factor;
-      SetField(change, "slice.slice_count", absl::StrCat(change.job.slice.slice_count));
+      Change change = SetSlices(finder.StartFree(), job.slice.slice_count * factor);
       std::string words = absl::StrCat(CountWords(change.job.slice.slice_count), " slices");
       if (change.job.parallelism) {
         AxisDegrees& dcn = change.job.parallelism->dcn;
@@ -371,6 +266,9 @@ void TrySlices(const TrainingJob& job, const TrainingEstimate& estimate, Finder&
       Code(change, "MORE_SLICES");
       finder.Try(std::move(change));
     }
+    if (finder.found() && !job.parallelism) {
+      TryFewestSlices(job.slice.slice_count * (factor / 2), job.slice.slice_count * factor, finder);
+    }
   }
 }
 
@@ -378,9 +276,7 @@ void TrySlices(const TrainingJob& job, const TrainingEstimate& estimate, Finder&
 void TryFewerSlices(const TrainingJob& job, Finder& finder) {
   if (job.parallelism) return;
   for (int32_t count = job.slice.slice_count / 2; count >= 1; count /= 2) {
-    Change change = finder.StartFree();
-    change.job.slice.slice_count = count;
-    SetField(change, "slice.slice_count", absl::StrCat(count));
+    Change change = SetSlices(finder.StartFree(), count);
     Say(change, absl::StrCat(CountWords(count), count == 1 ? " slice" : " slices"));
     Code(change, "FEWER_SLICES");
     if (finder.Try(std::move(change))) return;

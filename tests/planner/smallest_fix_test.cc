@@ -1,4 +1,5 @@
 #include "server/planner/smallest_fix.h"
+#include "absl/strings/str_cat.h"
 
 #include <functional>
 #include <optional>
@@ -151,6 +152,27 @@ TEST(SmallestFixTest, ASingleChangeWinsOverAFasterLargeOne) {
   });
   ASSERT_TRUE(fix.has_value());
   EXPECT_EQ(fix->code, "OFFLOAD_OPTIMIZER");
+}
+
+// Where the search joins the slices, the least number that does: neither the power of two above it nor one beside it
+// that fits the job worse.
+TEST(SmallestFixTest, TheFewestSlicesThatDo) {
+  struct {
+    int32_t least;
+    int32_t not_legal;  // though enough
+    int32_t found;
+  } const kRows[] = {{2, 0, 2}, {5, 0, 5}, {5, 5, 6}, {9, 0, 9}, {16, 0, 16}, {60, 0, 60}};
+  for (const auto& row : kRows) {
+    Asked asked(Outcome::kOutOfMemory);
+    asked.job.parallelism.reset();
+    const std::optional<Fix> fix = SmallestFix(asked.job, asked.estimate, [&row](const TrainingJob& job) {
+      return TrialOf(!job.parallelism && job.slice.slice_count >= row.least && job.slice.slice_count != row.not_legal,
+                     1.0 / job.slice.slice_count);
+    });
+    ASSERT_TRUE(fix.has_value()) << row.least;
+    EXPECT_EQ(fix->code, "MORE_SLICES");
+    EXPECT_THAT(Fields(*fix), ::testing::Contains(absl::StrCat("slice.slice_count=", row.found)));
+  }
 }
 
 TEST(SmallestFixTest, WhatTheJobLeavesOpenIsNotChanged) {
