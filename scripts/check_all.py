@@ -21,6 +21,7 @@ STEPS = (
     ("arrows", ["scripts/check_arrows.py"], None),
     ("format", ["scripts/check_format.sh"], None),
     ("contract", ["scripts/check_proto.sh"], None),
+    ("deploy", ["scripts/check_deploy.py"], None),
     ("build-release", ["scripts/build.sh", "release"], None),
     ("test-release", ["scripts/run_tests.sh", "release"], "build-release"),
     ("build-asan", ["scripts/build.sh", "asan"], None),

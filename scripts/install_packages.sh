@@ -16,6 +16,7 @@ test_packages=(
   python3 python3-grpcio python3-protobuf python3-yaml
   gcovr git
   libceres-dev libcsv-dev  # sliceplan-calibrate
+  yamllint nghttp2-client libfaketime  # deploy/, drills
 )
 runtime_packages=(libgrpc++1.51 libprotobuf32 libabsl20220623 ca-certificates)
 
@@ -33,6 +34,7 @@ for group in "$@"; do
       # Other builds of node (Node.js's own, a version manager's) bring npm along and conflict with Debian's package.
       command -v node >/dev/null || wanted+=(nodejs)
       command -v npm >/dev/null || wanted+=(npm)
+      command -v kubectl >/dev/null || wanted+=(kubernetes-client)
       ;;
     runtime) wanted+=("${runtime_packages[@]}") ;;
     *)

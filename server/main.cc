@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/catalog/catalog_store.h"
+#include "server/rpc/file_limit.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/handlers/engine.h"
 #include "server/rpc/handlers/register.h"
@@ -81,6 +82,7 @@ int Run(const sliceplan::rpc::ServerFlags& flags, const JsonLog& log, sliceplan:
 
 int main(int argc, char** argv) {
   sliceplan::rpc::BlockSignals();
+  sliceplan::rpc::RaiseFileLimit();
   // Debian builds Abseil with its search for deadlocks on: a tenth of the CPU time of a small call
   // (tests/rpc/rpc_bench).
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

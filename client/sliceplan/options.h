@@ -39,8 +39,8 @@ struct Deadlines {
 
 // Calls that fail with UNAVAILABLE or RESOURCE_EXHAUSTED are tried again: every RPC is free of side effects. Waits grow
 // from `initial_backoff` by `backoff_multiplier` up to `max_backoff`, each shortened at random; a server that sheds
-// load sets them itself (grpc-retry-pushback-ms). When a target fails a lot, retries stop by themselves: 10 tokens,
-// each failure takes one, each success gives 0.1 back, and there are no retries below 5.
+// load sets them itself (grpc-retry-pushback-ms). When a target fails a lot, retries stop by themselves: of 1,000
+// tokens each failure takes one, each success gives 0.1 back, and there are no retries below 500.
 struct RetryOptions {
   int max_attempts = 4;  // the first try included; 1 means no retries. 1 to 5, the most that gRPC allows.
   absl::Duration initial_backoff = absl::Milliseconds(50);

@@ -9,7 +9,9 @@ namespace {
 // The service whose health decides; the server reports the same for all of its services.
 constexpr char kHealthServiceName[] = "sliceplan.v1.PlannerService";
 
-constexpr char kRetryThrottling[] = R"("retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1})";
+// The most tokens that gRPC takes. A replica that dies fails every call that it had, up to 256 on each connection, and
+// all of them must be tried again; retries stop at half the tokens.
+constexpr char kRetryThrottling[] = R"("retryThrottling": {"maxTokens": 1000, "tokenRatio": 0.1})";
 
 std::string SecondsJson(absl::Duration duration) {
   return absl::StrFormat("\"%.9fs\"", absl::ToDoubleSeconds(duration));

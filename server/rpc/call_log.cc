@@ -68,9 +68,12 @@ class CallLog : public experimental::Interceptor {
   }
 
  private:
-  // gRPC answers UNIMPLEMENTED, without a word, to a call that ended before its request was read. Nobody receives that
-  // status: the caller has its own.
+  // gRPC answers UNIMPLEMENTED, without a word, to a call that ended before its request was read, and its health
+  // service (1.51) UNKNOWN to a watch whose client has left. Nobody receives these: the caller has its own status.
   static grpc::Status AsTheCallerSawIt(const grpc::Status& status, const grpc::ServerContextBase& context) {
+    if (status.error_code() == grpc::StatusCode::UNKNOWN && status.error_message() == "OnCancel()") {
+      return {grpc::StatusCode::CANCELLED, "the watching client left"};
+    }
     if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED || !status.error_message().empty()) return status;
     if (context.deadline() <= std::chrono::system_clock::now()) {
       return {grpc::StatusCode::DEADLINE_EXCEEDED, "the deadline passed before the request was read"};
@@ -83,8 +86,9 @@ class CallLog : public experimental::Interceptor {
     const grpc::Status status = AsTheCallerSawIt(sent, *info_.server_context());
     const absl::string_view method = absl::StripPrefix(info_.method(), "/");
     // Probes and tools: clients ask for the newest reflection first and fall back by themselves.
-    const bool background =
-        absl::StartsWith(method, "grpc.") && (status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
+    const bool usual = status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
+                       status.error_code() == grpc::StatusCode::CANCELLED;
+    const bool background = absl::StartsWith(method, "grpc.") && usual;
     const Severity severity = background ? Severity::kDebug : SeverityOf(status.error_code());
     if (!log_.Wants(severity)) return;
     const grpc::ServerContextBase& context = *info_.server_context();

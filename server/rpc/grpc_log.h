@@ -1,4 +1,5 @@
-// What gRPC itself has to say goes through our log: standard error holds one JSON object per line and nothing else.
+// What gRPC and protobuf themselves have to say goes through our log: standard error holds one JSON object per line and
+// nothing else.
 #ifndef SLICEPLAN_SERVER_RPC_GRPC_LOG_H_
 #define SLICEPLAN_SERVER_RPC_GRPC_LOG_H_
 
@@ -6,7 +7,8 @@
 
 namespace sliceplan::rpc {
 
-// `log` must outlive every use of gRPC in the process. nullptr drops what gRPC says.
+// `log` must outlive every use of gRPC in the process. nullptr drops what they say. When gRPC says that it will accept
+// no more connections, the process gets SIGTERM: it drains and ends.
 void SendGrpcLogTo(const JsonLog* log);
 
 }  // namespace sliceplan::rpc

@@ -39,6 +39,14 @@ class Errors(ServerCase):
         for violation in failure.details["BadRequest"].field_violations:
             self.assertRegex(violation.description, r"\d")
 
+    def test_text_that_is_no_utf8(self):
+        # Protobuf says so in words of its own, which must not reach the log: it holds JSON objects only.
+        request = training_request({"model": {"preset": "no-text"}}).SerializeToString()
+        call = self.client.channel.unary_unary("/sliceplan.v1.PlannerService/EstimateTraining")
+        failure = wire.failure_of(call, request.replace(b"no-text", b"no\xfftext"))
+        self.assertEqual(failure.code, grpc.StatusCode.INVALID_ARGUMENT)
+        self.server.log_records()
+
     def test_violations_without_end_still_arrive(self):
         layer = {"attention": {"groupedQuery": {"queryHeadCount": -1, "kvHeadCount": 3, "headDim": -5}},
                  "feedForward": {"dense": {"ffnDim": -1}}}

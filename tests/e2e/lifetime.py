@@ -2,8 +2,10 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -68,6 +70,30 @@ class Start(unittest.TestCase):
                                    check=False)
             self.assertEqual((ended.returncode, ended.stdout), (1, ""), flag)
             self.assertTrue(ended.stderr, flag)
+
+
+class Files(unittest.TestCase):
+    """File descriptors."""
+
+    def test_without_free_ones_it_drains_and_ends(self):
+        # gRPC accepts nobody after that, so a supervisor must start it again.
+        with RunningServer("--drain_delay=1s", "--grace=1s") as server, wire.Client(server.address) as client:
+            self.assertEqual(client.health_status(), "SERVING")
+            limit = len(os.listdir(f"/proc/{server.process.pid}/fd")) + 5
+            resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
+            sockets = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(20)]
+            self.addCleanup(lambda: [one.close() for one in sockets])
+            server.wait_for_log(lambda line: "accepted any more" in line["message"])
+            request = training_request(questions.llama_training(questions.FSDP_CONTEXT))
+            reply = client.planner.EstimateTraining(request, timeout=wire.CALL_SECONDS)
+            self.assertEqual(reply.estimate.chip_count, 8192)
+            self.assertEqual(server.wait(), 0)
+            server.log_records()
+
+    def test_it_may_have_as_many_as_the_machine_allows(self):
+        with RunningServer() as server:
+            soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+            self.assertEqual(soft, hard)
 
 
 class Reload(unittest.TestCase):

@@ -62,3 +62,17 @@ class Standard(ServerCase):
         self.assertEqual(methods["sliceplan.v1.PlannerService"],
                          ["EstimateTraining", "EstimateServing", "ProposeSharding"])
         self.assertEqual(methods[HEALTH], ["Check", "Watch"])
+
+
+class Watches(ServerCase):
+    """What the log says of health watches."""
+
+    flags = ("--drain_delay=0s", "--log_level=debug")
+
+    def test_a_client_that_stops_watching_is_no_error(self):
+        health = wire.module("health.v1.health_pb2")
+        watch = self.client.health.Watch(health.HealthCheckRequest(), timeout=wire.CALL_SECONDS)
+        self.assertEqual(next(watch).status, health.HealthCheckResponse.SERVING)
+        watch.cancel()
+        record = self.server.wait_for_log(lambda line: line.get("method") == HEALTH + "/Watch")
+        self.assertEqual((record["code"], record["severity"]), ("CANCELLED", "DEBUG"))

@@ -160,7 +160,7 @@ TEST(ClientTest, RetriesAtMostAsOftenAsAsked) {
     grpc::StatusCode code;
     int calls;
   };
-  // Three failures leave 7 of the 10 tokens of the retry throttle.
+  // Three failures leave nearly all tokens of the retry throttle.
   for (const Case& c : {Case{1, grpc::StatusCode::UNAVAILABLE, 1}, Case{3, grpc::StatusCode::UNAVAILABLE, 3},
                         Case{3, grpc::StatusCode::RESOURCE_EXHAUSTED, 3}, Case{3, grpc::StatusCode::INTERNAL, 1},
                         Case{3, grpc::StatusCode::INVALID_ARGUMENT, 1}}) {
