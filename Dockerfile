@@ -6,7 +6,7 @@ ARG BASE=debian:bookworm
 ARG RUNTIME_BASE=debian:bookworm-slim
 
 FROM ${BASE} AS build
-WORKDIR /src
+WORKDIR /opt/sliceplan
 # Apart, so that a change of the sources installs nothing again.
 COPY scripts/install_packages.sh scripts/
 RUN scripts/install_packages.sh build
@@ -22,7 +22,7 @@ LABEL org.opencontainers.image.title="sliceplan" \
       org.opencontainers.image.revision="${REVISION}"
 COPY scripts/install_packages.sh /tmp/
 RUN /tmp/install_packages.sh runtime && rm -rf /tmp/install_packages.sh /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
-COPY --from=build /src/build/image/bin/sliceplan /src/build/image/bin/sliceplan-server /usr/local/bin/
+COPY --from=build /opt/sliceplan/build/image/bin/sliceplan /opt/sliceplan/build/image/bin/sliceplan-server /usr/local/bin/
 # A number, so that Kubernetes can tell that it is not root. Nothing is written: the root may be read-only.
 USER 65532:65532
 EXPOSE 8080 8081

@@ -38,7 +38,7 @@ builder rm "$base" >/dev/null
 step "build"
 options=()
 [[ -z ${CCACHE_DIR:-} ]] || options+=(--volume "$CCACHE_DIR:/root/.cache/ccache")
-builder bud --isolation chroot --format docker --pull-never "${options[@]}" \
+builder bud --layers --isolation chroot --format docker --pull-never "${options[@]}" \
   --build-arg BASE=localhost/sliceplan-base --build-arg RUNTIME_BASE=localhost/sliceplan-base \
   --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" -t sliceplan .
 
@@ -54,7 +54,7 @@ says '.Healthcheck.Test[0] // "NONE"' NONE
 step "one question, in a chroot with a read-only root, as user 65532"
 container=$(builder from sliceplan)
 mounted=$(builder mount "$container")
-! [[ -e $mounted/usr/bin/g++ || -e $mounted/src ]] || fail "what was built with is in the image"
+! [[ -e $mounted/usr/bin/g++ || -e $mounted/opt/sliceplan ]] || fail "what was built with is in the image"
 # unshare: the read-only mount is seen by this process alone, and goes with it.
 inside() {
   unshare --mount bash -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift &&

@@ -7,8 +7,8 @@ import signal
 import socket
 
 import http2
-from kit import (ESTIMATE, HEALTH, PLANNER, Load, Options, ResidentWatch, Server, check, check_alive, run_load,
-                 target_of)
+from kit import (ESTIMATE, HEALTH, PLANNER, Load, Options, ResidentWatch, Server, check, check_alive,
+                 question_bytes, run_load, target_of)
 
 MAX_GROWTH_BYTES = 128 << 20
 IDLE_CONNECTIONS = 10_000
@@ -19,17 +19,10 @@ def _healthy(server, seconds):
     return Load(server.address, seconds=seconds, rate=HEALTHY_RATE, timeout=Options.seconds(5, 30), max_attempts=1)
 
 
-def _estimate_bytes():
-    import wire
-    from google.protobuf import json_format
-    request = wire.module("sliceplan.v1.training_pb2").EstimateTrainingRequest()
-    return json_format.ParseDict(ESTIMATE, request).SerializeToString()
-
-
 def slow_readers(table):
     """Clients that ask and never read: flow control windows of one byte."""
     server = Server()
-    payload, count, calls = _estimate_bytes(), Options.seconds(100, 20), 100
+    payload, count, calls = question_bytes(ESTIMATE), Options.seconds(100, 20), 100
     with ResidentWatch(server) as resident:
         sockets = []
         for _ in range(count):
@@ -49,7 +42,7 @@ def slow_readers(table):
 def half_open(table):
     """Clients that stop in the middle: half a preface, half a header, half a message, a stopped process."""
     server = Server()
-    payload = _estimate_bytes()
+    payload = question_bytes(ESTIMATE)
     whole = http2.PREFACE + http2.settings() + http2.call("/" + PLANNER + "EstimateTraining", 1, payload)
     count = Options.seconds(300, 60)
     with ResidentWatch(server) as resident:
@@ -132,7 +125,7 @@ def broken_frames(table):
     """Connections whose bytes are damaged below gRPC."""
     server = Server()
     chooser = random.Random(1)
-    payload = _estimate_bytes()
+    payload = question_bytes(ESTIMATE)
     frames = http2.PREFACE + http2.settings() + b"".join(
         http2.call("/" + PLANNER + "EstimateTraining", 2 * number + 1, payload) for number in range(3))
     count = Options.seconds(20_000, 500)

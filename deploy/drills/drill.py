@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Breaks a running Sliceplan on purpose and prints what callers saw.
 
-usage: drill.py [NAME...] [--short] [--list]    all drills, or the named ones; --short: seconds instead of minutes
+usage: drill.py [NAME...] [--short] [--scale FACTOR] [--list]    all drills, or the named ones
 
 Servers listen on the loopback interface and are gone at the end. The exit status says whether every promise was kept.
 """
@@ -27,6 +27,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of a drill")
     parser.add_argument("--short", action="store_true", help="seconds instead of minutes, without limits on latency")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the full lengths and counts, 0.1 for a tenth")
     parser.add_argument("--list", action="store_true", help="print the names")
     parser.add_argument("--server", default=os.path.join(built, "sliceplan-server"))
     parser.add_argument("--load", default=os.path.join(built, "sliceplan-load"))
@@ -39,6 +40,7 @@ def main():
     if unknown:
         parser.error(f"no such drill: {', '.join(unknown)}; there are {', '.join(DRILLS)}")
     kit.Settings.server, kit.Options.load_program, kit.Options.short = arguments.server, arguments.load, arguments.short
+    kit.Options.scale = arguments.scale
     kit.Settings.grpc_proto = "/usr/share/grpc-proto"
 
     table, failures = kit.Table(), []

@@ -3,6 +3,7 @@
 Servers are those of the end-to-end tests (tests/e2e/running_server.py); nothing leaves the loopback interface.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -46,10 +47,23 @@ class Options:
 
     load_program = ""
     short = False
+    scale = 1.0
 
     @classmethod
     def seconds(cls, full, short):
-        return short if cls.short else full
+        """Seconds, or a count of things that take as long."""
+        return short if cls.short else max(short, type(full)(full * cls.scale))
+
+
+@contextlib.contextmanager
+def on_cpus(*cpus):
+    """What is started in the block runs on these CPUs alone: servers and callers as on machines of their own."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(cpus) & before or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class Server(RunningServer):
@@ -71,11 +85,11 @@ class Load:
     """One run of sliceplan-load in a process of its own. `result()` waits for its end."""
 
     def __init__(self, target, method=PLANNER + "EstimateTraining", request=None, *, seconds, rate=0, in_flight=16,
-                 connections=1, timeout=30, max_attempts=None, flags=(), lowest_priority=False):
+                 connections=1, timeout=30, max_attempts=None, flags=()):
         self.request_file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")
         json.dump(ESTIMATE if request is None else request, self.request_file)
         self.request_file.flush()
-        command = ["nice"] * lowest_priority + [
+        command = [
             Options.load_program, f"--target={target}", f"--method={method}", f"--request={self.request_file.name}",
             f"--length={seconds}s", f"--rate={rate}", f"--in_flight={in_flight}", f"--connections={connections}",
             f"--timeout={timeout}s", *flags]
@@ -113,6 +127,14 @@ def run_load(*arguments, **options):
 def target_of(servers):
     """Several replicas as one target, as a headless Service's name resolves to."""
     return "ipv4:" + ",".join(server.address for server in servers)
+
+
+def question_bytes(question):
+    """EstimateTrainingRequest on the wire."""
+    from google.protobuf import json_format
+    import wire
+    request = wire.module("sliceplan.v1.training_pb2").EstimateTrainingRequest()
+    return json_format.ParseDict(question, request).SerializeToString()
 
 
 class ResidentWatch:

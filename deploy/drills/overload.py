@@ -1,7 +1,13 @@
 """More than a server can do: it must do as much as before, say no to the rest at once, and stay reachable."""
 
+import re
+import shutil
+import subprocess
+import tempfile
+
+import http2
 from kit import (ANALYSIS, CATALOG, ESTIMATE, HEALTH, PLANNER, SEARCH, Load, Options, ResidentWatch, Server, check,
-                 check_alive, cpu_seconds, end_well, run_load)
+                 check_alive, cpu_seconds, end_well, on_cpus, question_bytes, run_load)
 from kit import questions
 
 RPCS = (  # name, request: what a scheduler asks
@@ -35,20 +41,48 @@ def load(table):
         end_well(server)
 
 
-def overload(table):
-    """Searches at ten times the rate that the server can do, health asked meanwhile."""
+def h2load(table):
+    """The same question from a C client of another make (Debian's nghttp2-client), which sees HTTP and no gRPC."""
+    program = shutil.which("h2load")
+    if program is None:
+        table.row("not run: needs Debian's package nghttp2-client")
+        return
     server = Server()
+    count = Options.seconds(100_000, 500)
+    with tempfile.NamedTemporaryFile() as body:
+        body.write(http2.message(question_bytes(ESTIMATE)))
+        body.flush()
+        before = cpu_seconds(server)
+        done = subprocess.run(
+            [program, "-n", str(count), "-c", "4", "-m", "16", "-d", body.name, "-H", "content-type: application/grpc",
+             "-H", "te: trailers", f"http://{server.address}/{PLANNER}EstimateTraining"],
+            capture_output=True, text=True, timeout=600, check=True)
+    cpu_us = (cpu_seconds(server) - before) / count * 1e6
+    rate = re.search(r"([\d.]+) req/s", done.stdout)[1]
+    failed = int(re.search(r"(\d+) failed", done.stdout)[1])
+    end_well(server)  # before its log is read: it is written in pieces
+    answered = sum(line.get("code") == "OK" for line in server.log_records())
+    table.row(f"h2load, 4 connections of 16 calls: {float(rate):,.0f}/s, {cpu_us:,.0f} us CPU a call",
+              calls=f"{count:,}", failed=count - answered)
+    check(failed == 0 and answered == count, f"{failed} failed over HTTP/2, {answered} were answered OK")
+
+
+def overload(table):
+    """Searches at ten times the rate that the server can do on one CPU, health asked meanwhile; callers on another."""
+    with on_cpus(0):
+        server = Server()
     seconds = Options.seconds(60, 3)
-    run_load(server.address, request=SEARCH, seconds=Options.seconds(2, 0.5), in_flight=8)
-    peak = run_load(server.address, request=SEARCH, seconds=Options.seconds(10, 1), in_flight=8)
-    table.row(f"peak: searches, 8 in flight, {peak['per_second']:,.0f}/s", peak)
-    rate = peak["per_second"] * OVERLOAD_FACTOR
-    with ResidentWatch(server) as resident:
-        # Without retries, each refusal counts; the load gives way to the server, as on a machine of its own.
-        flood = Load(server.address, request=SEARCH, seconds=seconds, rate=rate, in_flight=4096, connections=16,
-                     max_attempts=1, timeout=5, lowest_priority=True).wait_until_running()
-        health = Load(server.address, HEALTH, {}, seconds=seconds - 1, rate=50, max_attempts=1)
-        health, flood = health.result(), flood.result()
+    with on_cpus(1):
+        run_load(server.address, request=SEARCH, seconds=Options.seconds(2, 0.5), in_flight=8)
+        peak = run_load(server.address, request=SEARCH, seconds=Options.seconds(10, 1), in_flight=8)
+        table.row(f"peak on one CPU: searches, 8 in flight, {peak['per_second']:,.0f}/s", peak)
+        rate = peak["per_second"] * OVERLOAD_FACTOR
+        with ResidentWatch(server) as resident:
+            # Without retries, each refusal counts.
+            flood = Load(server.address, request=SEARCH, seconds=seconds, rate=rate, in_flight=4096, connections=16,
+                         max_attempts=1, timeout=5).wait_until_running()
+            health = Load(server.address, HEALTH, {}, seconds=max(seconds - 1, 1), rate=50, max_attempts=1)
+            health, flood = health.result(), flood.result()
     good = flood["ok"] / flood["seconds"]
     refused = flood["failures"].get("RESOURCE_EXHAUSTED", 0)
     table.row(f"{OVERLOAD_FACTOR} x peak ({rate:,.0f}/s) for {seconds} s: {good:,.0f}/s answered "
@@ -81,4 +115,4 @@ def soak(table):
     check(resident.after - resident.before < MAX_GROWTH_BYTES / 4, f"memory grew: {resident.cell()}")
 
 
-DRILLS = {"load": load, "overload": overload, "soak": soak}
+DRILLS = {"load": load, "h2load": h2load, "overload": overload, "soak": soak}

@@ -22,7 +22,7 @@ def kill(table):
     """kill -9, and a new process on the same port."""
     servers = _fleet()
     seconds = Options.seconds(30, 6)
-    kills = Options.seconds(6, 2)
+    kills = 2 if Options.short else 6
     load = Load(target_of(servers), seconds=seconds, rate=RATE, in_flight=64).wait_until_running()
     for turn in range(kills):
         time.sleep((seconds - 1) / kills / 2)
@@ -54,12 +54,13 @@ def kill_while_busy(table):
 def rolling_restart(table):
     """SIGTERM to each in turn, a new process when the old one has ended."""
     servers = _fleet()
-    seconds = Options.seconds(30, 10)
+    seconds = Options.seconds(40, 14)
     load = Load(target_of(servers), seconds=seconds, rate=RATE, in_flight=64).wait_until_running()
-    for turn, server in enumerate(servers[:Options.seconds(REPLICAS, 2)]):
+    for turn, server in enumerate(servers[:2 if Options.short else REPLICAS]):
         check(server.terminate() == 0, "a replica did not drain well")
         servers[turn] = _on_the_port_of(server)
-        time.sleep(Options.seconds(3, 1))  # for clients to find it before the next one goes, as minReadySeconds does
+        # For clients to find it before the next one goes, as minReadySeconds does.
+        time.sleep(1 if Options.short else 3)
     result = load.result()
     table.row(f"{REPLICAS} replicas at {RATE}/s, each drained and replaced in turn", result)
     for server in servers:
