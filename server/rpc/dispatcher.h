@@ -1,11 +1,12 @@
-// From a gRPC call to its handler and back: deadline and request id, which thread, admission, status.
+// From a call to its handler and back, whatever carries it: deadline and request id, which thread, admission, status.
 #ifndef SLICEPLAN_SERVER_RPC_DISPATCHER_H_
 #define SLICEPLAN_SERVER_RPC_DISPATCHER_H_
 
+#include <memory>
+#include <optional>
+
 #include "absl/time/time.h"
-#include "google/protobuf/message.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/server_callback.h"
+#include "server/rpc/incoming_call.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
 #include "server/rpc/open_calls.h"
@@ -24,20 +25,19 @@ class Dispatcher {
         pool_(*pool),
         open_calls_(*open_calls) {}
 
-  // Answers on this thread when the method calls the request short, else on the pool. UNAVAILABLE while connections are
-  // being closed.
-  grpc::ServerUnaryReactor* Answer(const Method& method, grpc::CallbackServerContext* context,
-                                   const google::protobuf::Message* request, google::protobuf::Message* response) const;
+  // Answers on this thread when the method calls the request short, else on the pool; ends the call in every case.
+  // UNAVAILABLE while connections are being closed.
+  void Answer(const Method& method, std::unique_ptr<IncomingCall> call) const;
 
  private:
   friend class CallTask;
 
-  CallContext ContextOf(grpc::CallbackServerContext* context) const;
+  CallContext ContextOf(const IncomingCall& call) const;
   // Runs the handler and ends the call.
-  void RunHere(const Method& method, const CallContext& call, const google::protobuf::Message& request,
-               google::protobuf::Message* response, grpc::ServerUnaryReactor* reactor) const;
-  void Finish(const Result& result, const Method& method, const CallContext& call,
-              grpc::ServerUnaryReactor* reactor) const;
+  void RunHere(const Method& method, const CallContext& context, IncomingCall& call) const;
+  // Every call that came in ends here, once.
+  void Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,
+              const CallContext& context, IncomingCall& call) const;
 
   const absl::Duration default_deadline_;
   const absl::Duration max_deadline_;
