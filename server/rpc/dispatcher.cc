@@ -1,39 +1,75 @@
 #include "server/rpc/dispatcher.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/rpc/admission_errors.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/request_id.h"
 
 namespace sliceplan::rpc {
 
+namespace {
+
+constexpr char kAuthorizationKey[] = "authorization";
+
+// A search of the whole catalog takes ten times as long as one of a given slice (README.md, "How fast it is"); what it
+// really took is charged afterwards.
+constexpr double kWideSearchCost = 8;
+
+WorkClaim ClaimOf(Effort effort, const std::string& client) {
+  switch (effort) {
+    case Effort::kShort:
+    case Effort::kLong: break;
+    case Effort::kSearch: return {Lane::kSearch, 1, client};
+    case Effort::kWideSearch: return {Lane::kSearch, kWideSearchCost, client};
+  }
+  return {Lane::kQuick, 1, client};
+}
+
+// "ipv4:10.0.0.7:40000" without its port, so that a client with many connections is one. What has no port stays.
+std::string HostOf(const std::string& peer) {
+  return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ? peer.substr(0, peer.rfind(':')) : peer;
+}
+
+Result ResultOf(const Shed& shed) {
+  switch (shed.reason) {
+    case ShedReason::kQueueFull: return Overloaded(shed.retry_delay);
+    case ShedReason::kClientShare: return OverShare(shed.retry_delay);
+    case ShedReason::kDraining: return Draining();
+    case ShedReason::kExpired: return DeadlineExceeded();
+    case ShedReason::kCancelled: break;
+  }
+  return Cancelled();
+}
+
+}  // namespace
+
 // One call that waits for a worker.
 class CallTask : public PoolTask {
  public:
-  CallTask(const Dispatcher& dispatcher, const Method& method, CallContext context, std::unique_ptr<IncomingCall> call)
-      : dispatcher_(dispatcher), method_(method), context_(std::move(context)), call_(std::move(call)) {}
+  CallTask(const Dispatcher& dispatcher, const Method& method, Effort effort, CallContext context,
+           std::unique_ptr<IncomingCall> call)
+      : PoolTask(ClaimOf(effort, context.client)),
+        dispatcher_(dispatcher),
+        method_(method),
+        context_(std::move(context)),
+        call_(std::move(call)) {}
 
   absl::Time deadline() const override { return context_.deadline; }
   bool cancelled() const override { return call_->cancelled(); }
   void Run() override { dispatcher_.RunHere(method_, context_, *call_); }
-  void Drop(DropReason reason) override { Refuse(ResultOf(reason)); }
-  // Ends a call that is not worked on.
-  void Refuse(const Result& result, std::optional<absl::Duration> pushback = std::nullopt) {
-    dispatcher_.Finish(result, pushback, method_, context_, *call_);
+  void Drop(const Shed& shed) override {
+    const bool may_return = shed.retry_delay > absl::ZeroDuration();
+    dispatcher_.Finish(ResultOf(shed), may_return ? std::optional(shed.retry_delay) : std::nullopt, method_, context_,
+                       *call_);
   }
 
  private:
-  static Result ResultOf(DropReason reason) {
-    switch (reason) {
-      case DropReason::kExpired: return DeadlineExceeded();
-      case DropReason::kCancelled: return Cancelled();
-      case DropReason::kStopping: break;
-    }
-    return Draining();
-  }
-
   const Dispatcher& dispatcher_;
   const Method& method_;
   const CallContext context_;
@@ -58,26 +94,36 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
     Finish(Draining(), std::nullopt, method, context, *call);
     return;
   }
-  if (method.effort(call->request()) == Effort::kShort) {
+  if (!Admit(method, context, *call)) return;
+  const Effort effort = method.effort(call->request());
+  if (effort == Effort::kShort) {
     RunHere(method, context, *call);
     return;
   }
-  auto waiting = std::make_unique<CallTask>(*this, method, std::move(context), std::move(call));
-  CallTask& task = *waiting;
-  std::unique_ptr<PoolTask> submitted = std::move(waiting);
-  switch (pool_.Submit(submitted)) {
-    case WorkerPool::Admission::kAccepted: break;
-    case WorkerPool::Admission::kFull: {
-      const absl::Duration delay = pool_.retry_delay();
-      task.Refuse(Overloaded(delay), delay);
-      break;
-    }
-    case WorkerPool::Admission::kStopping: task.Refuse(Draining()); break;
+  std::unique_ptr<PoolTask> task =
+      std::make_unique<CallTask>(*this, method, effort, std::move(context), std::move(call));
+  if (const std::optional<Shed> shed = pool_.Submit(task); shed.has_value()) task->Drop(*shed);
+}
+
+bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall& call) const {
+  if (tokens_ == nullptr) {
+    context.client = HostOf(call.peer());
+    return true;
   }
+  const Authorization authorization = tokens_->Authorize(call.Metadata(kAuthorizationKey), method.FullName());
+  context.client = absl::StrCat("token:", authorization.client);
+  if (authorization.result.ok()) return true;
+  Finish(authorization.result, authorization.retry_delay, method, context, call);
+  return false;
 }
 
 void Dispatcher::RunHere(const Method& method, const CallContext& context, IncomingCall& call) const {
-  Finish(method.handle(call.request(), call.response(), context), std::nullopt, method, context, call);
+  const absl::Time start = absl::Now();
+  const Result result = method.handle(call.request(), call.response(), context);
+  if (request_log_ != nullptr) {
+    request_log_->Add(method, call.request(), result, *call.response(), context, absl::Now() - start);
+  }
+  Finish(result, std::nullopt, method, context, call);
 }
 
 void Dispatcher::Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,
