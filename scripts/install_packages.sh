@@ -7,7 +7,7 @@ set -euo pipefail
 build_packages=(
   g++ make cmake ninja-build pkg-config
   libgrpc++-dev protobuf-compiler-grpc protobuf-compiler libprotobuf-dev libabsl-dev grpc-proto
-  nlohmann-json3-dev libcli11-dev
+  libssl-dev nlohmann-json3-dev libcli11-dev
   libgmock-dev libbenchmark-dev
 )
 # From `build` as well: the tests are built from source.

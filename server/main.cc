@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
 #include "server/catalog/catalog_store.h"
 #include "server/rpc/file_limit.h"
@@ -18,6 +19,7 @@
 #include "server/rpc/method_table.h"
 #include "server/rpc/server.h"
 #include "server/rpc/server_flags.h"
+#include "server/rpc/sha256.h"
 #include "server/rpc/version.h"
 
 namespace {
@@ -37,6 +39,19 @@ void LogCatalog(const JsonLog& log, absl::string_view message, const CatalogStor
   LogLine line = log.Line(Severity::kInfo, message);
   line.Text("catalog_version", store.Snapshot()->version());
   log.Write(std::move(line));
+}
+
+// Prints the hash of the token on standard input.
+int HashToken() {
+  std::string token;
+  std::getline(std::cin, token);
+  absl::StripAsciiWhitespace(&token);
+  if (token.empty()) {
+    std::cerr << "standard input has no token\n";
+    return EXIT_FAILURE;
+  }
+  std::cout << sliceplan::rpc::ToHex(sliceplan::rpc::Sha256(token)) << std::endl;
+  return EXIT_SUCCESS;
 }
 
 // Serves until a signal; returns the exit status.
@@ -62,6 +77,7 @@ int Run(const sliceplan::rpc::ServerFlags& flags, const JsonLog& log, sliceplan:
   std::cout << "port=" << (*server)->port() << std::endl;
 
   const auto reload = [&] {
+    (*server)->ReloadTokens();
     const absl::Status status = (*store)->Reload();
     if (status.ok()) {
       LogCatalog(log, "catalog read again", **store);
@@ -91,6 +107,7 @@ int main(int argc, char** argv) {
     std::cerr << flags.status().message() << "\n";
     return EXIT_FAILURE;
   }
+  if (flags->hash_token) return HashToken();
   sliceplan::rpc::BufferedSink sink(STDERR_FILENO);
   const JsonLog log(&sink, flags->log_level);
   sliceplan::rpc::SendGrpcLogTo(&log);

@@ -29,6 +29,11 @@ struct BackendOptions {
   // Of a server: TLS with the authorities in `ca_file`, or with those that gRPC trusts.
   bool tls = false;
   std::string ca_file;
+  // PEM files of this program's own certificate and key, for servers that ask for one. Both or neither.
+  std::string cert_file;
+  std::string key_file;
+  // Holds a bearer token, which goes over plaintext on this machine only.
+  std::string token_file;
   // Most time for a call; absent means the client library's default for a server, and no limit in this process.
   std::optional<absl::Duration> timeout;
   // In this process: files that replace or add to the built-in catalog; empty means none.

@@ -1,6 +1,7 @@
 #include "client/cli/command.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "client/cli/model_flag.h"
 #include "client/cli/progress.h"
 #include "client/cli/quantity.h"
+#include "client/cli/replay.h"
 #include "client/cli/subcommands.h"
 #include "client/cli/text.h"
 #include "proto/sliceplan/v1/catalog.pb.h"
@@ -40,7 +42,7 @@ constexpr char kFooter[] =
     R"(Numbers: 4096, 4Ki (x 1024), 15T (x 10^12), 1.5e13. Times: 30d, 12h, 90s, 250ms.
 Names: any case, - or _. A subcommand's --help has examples; so has `help SUBCOMMAND`.
 Exit status: 0 answered, also when the job does not fit; 1 the arguments cannot be read; 2 the
-service refused the request or could not be reached.)";
+service refused the request or could not be reached; 3 `replay` found another reply.)";
 
 constexpr char kCallExamples[] =
     R"(Reads proto3 JSON with names in either spelling and writes it in lowerCamel. On an error the exit
@@ -50,6 +52,13 @@ Examples:
   sliceplan call AnalysisService/DescribeModel --request=request.json
   jq -n --rawfile c config.json '{model: {huggingFaceConfig: $c}}' \
     | sliceplan call AnalysisService/DescribeModel --request=- --server localhost:8080)";
+
+constexpr char kReplayExamples[] =
+    R"(Reads a file that sliceplan-server wrote with --request_log, asks everything again and compares digests
+of the replies. Calls that need not end in the same way (the server was full, time ran out) are skipped.
+Examples:
+  sliceplan replay requests.jsonl                            # against this program's engine
+  cat requests.jsonl* | sliceplan replay - --server localhost:8080 --token-file token)";
 
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -78,6 +87,16 @@ void AddBackendOptions(CLI::App* app, CommonOptions* common) {
       ->group(group);
   app->add_flag("--tls", common->backend.tls, "the server speaks TLS; default: plaintext")->group(group);
   app->add_option("--ca-file", common->backend.ca_file, "TLS, with certificates signed by these authorities (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  app->add_option("--cert-file", common->backend.cert_file, "TLS, with this certificate of one's own (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  app->add_option("--key-file", common->backend.key_file, "the key of --cert-file (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  app->add_option("--token-file", common->backend.token_file,
+                  "file with a bearer token; it goes over plaintext on this machine only")
       ->type_name("FILE")
       ->group(group);
   app->add_option("--timeout", common->timeout, "most time for the answer: 30s")->type_name("TIME")->group(group);
@@ -111,6 +130,7 @@ class Command {
     root_.set_version_flag("--version", rpc::EngineVersion(), "print the version and end");
     AddQuestions();
     AddCall();
+    AddReplay();
     AddVersion();
   }
 
@@ -130,6 +150,7 @@ class Command {
       return Misused(error);
     }
     if (call_->parsed()) return RunCall();
+    if (replay_->parsed()) return RunReplay();
     if (version_->parsed()) return RunVersion();
     for (const auto& prepared : questions_) {
       if (prepared->app->parsed()) return Ask(*prepared);
@@ -188,6 +209,13 @@ class Command {
     call_->add_option("--request", call_request_, "file with the request, - for standard input; default: an empty one")
         ->type_name("FILE");
     AddBackendOptions(call_, &call_options_);
+  }
+
+  void AddReplay() {
+    replay_ = root_.add_subcommand("replay", "Calls of a server's request log again; are the replies the same?");
+    replay_->footer(kReplayExamples);
+    replay_->add_option("file", replay_file_, "the log, - for standard input")->type_name("FILE")->required();
+    AddBackendOptions(replay_, &replay_options_);
   }
 
   void AddVersion() {
@@ -326,6 +354,22 @@ class Command {
     return kAnswered;
   }
 
+  int RunReplay() {
+    const std::string program = absl::StrCat(kProgram, " replay");
+    std::ifstream file;
+    if (replay_file_ != "-") {
+      file.open(replay_file_, std::ios::binary);
+      if (!file) return Misused(program, {absl::StrCat("cannot read ", replay_file_)});
+    }
+    const std::unique_ptr<Backend> backend = Connect(program, replay_options_);
+    if (backend == nullptr) return kUsageError;
+    const ReplayResult result = Replay(replay_file_ == "-" ? in_ : file, *backend);
+    if (result.methods.empty()) return Misused(program, {absl::StrCat(replay_file_, " has no line of a request log")});
+    Report report(&out_, style_);
+    PrintReplay(result, report);
+    return result.Total().different == 0 ? kAnswered : kDifferent;
+  }
+
   int RunVersion() {
     const std::string program = absl::StrCat(kProgram, " version");
     out_ << "command " << rpc::EngineVersion() << '\n';
@@ -355,6 +399,9 @@ class Command {
   std::string call_method_;
   std::string call_request_;
   CommonOptions call_options_;
+  CLI::App* replay_ = nullptr;
+  std::string replay_file_;
+  CommonOptions replay_options_;
   CLI::App* version_ = nullptr;
   CommonOptions version_options_;
 };

@@ -15,6 +15,7 @@ namespace sliceplan::cli {
 inline constexpr int kAnswered = 0;      // also when the answer is that the job does not fit
 inline constexpr int kUsageError = 1;    // the arguments cannot be read, a file is missing
 inline constexpr int kServiceError = 2;  // the service refused the request or could not be reached
+inline constexpr int kDifferent = 3;     // `replay`: a reply is not what the log says
 
 struct Surroundings {
   std::istream* in;

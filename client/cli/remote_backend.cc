@@ -3,6 +3,9 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/cli/backend.h"
 #include "client/sliceplan/connection.h"
 
@@ -27,6 +30,14 @@ google::rpc::Status ToProto(const absl::Status& status) {
   return proto;
 }
 
+bool IsThisMachine(absl::string_view target) {
+  target = absl::StripPrefix(target, "dns:///");
+  for (const absl::string_view start : {"localhost:", "127.0.0.1:", "[::1]:", "ipv4:127.0.0.1:"}) {
+    if (absl::StartsWith(target, start)) return true;
+  }
+  return false;
+}
+
 class RemoteBackend : public Backend {
  public:
   RemoteBackend(std::shared_ptr<Connection> connection, CallOptions options)
@@ -47,9 +58,13 @@ class RemoteBackend : public Backend {
 absl::StatusOr<std::unique_ptr<Backend>> MakeRemoteBackend(const BackendOptions& options) {
   ClientOptions client_options;
   client_options.target = options.server;
-  client_options.security =
-      options.tls || !options.ca_file.empty() ? TransportSecurity::kTls : TransportSecurity::kPlaintext;
+  const bool tls = options.tls || !options.ca_file.empty() || !options.cert_file.empty() || !options.key_file.empty();
+  client_options.security = tls ? TransportSecurity::kTls : TransportSecurity::kPlaintext;
   client_options.tls.root_certificates_file = options.ca_file;
+  client_options.tls.client_certificate_file = options.cert_file;
+  client_options.tls.client_key_file = options.key_file;
+  client_options.bearer_token_file = options.token_file;
+  client_options.bearer_token_over_plaintext = IsThisMachine(options.server);
   client_options.user_agent = "sliceplan-command";
   absl::StatusOr<std::shared_ptr<Connection>> connection = MakeConnection(client_options);
   if (!connection.ok()) return connection.status();

@@ -19,7 +19,7 @@ struct Subcommand {
   std::function<std::unique_ptr<Question>()> make;
 };
 
-// In the order of the help. Not in it: call and version, which ask no question of their own.
+// In the order of the help. Not in it: call, replay and version, which ask no question of their own.
 std::vector<Subcommand> AllSubcommands();
 
 // What a group is about.

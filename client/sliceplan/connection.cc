@@ -1,13 +1,17 @@
 #include "client/sliceplan/connection.h"
 
 #include <fstream>
-#include <sstream>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/sliceplan/grpc_connection.h"
 #include "client/sliceplan/service_config.h"
+#include "client/sliceplan/token_source.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_credentials_options.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace sliceplan {
@@ -20,6 +24,8 @@ constexpr absl::Duration kKeepaliveTime = absl::Seconds(30);
 constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(10);
 // gRPC's own limit of two minutes leaves a restarted server idle for long.
 constexpr absl::Duration kMaxReconnectBackoff = absl::Seconds(10);
+// How often certificate files are looked at.
+constexpr unsigned kCertificateRefreshSeconds = 10;
 // More attempts are cut to this by gRPC (gRFC A6).
 constexpr int kMaxAttempts = 5;
 
@@ -44,31 +50,37 @@ absl::Status CheckOptions(const ClientOptions& options) {
   if (options.tls.client_certificate_file.empty() != options.tls.client_key_file.empty()) {
     return refuse("client certificate and key: one is given without the other");
   }
+  const bool sends_token = !options.bearer_token.empty() || !options.bearer_token_file.empty();
+  if (sends_token && options.security == TransportSecurity::kPlaintext && options.credentials == nullptr &&
+      !options.bearer_token_over_plaintext) {
+    return refuse("a token over plaintext needs bearer_token_over_plaintext");
+  }
   return absl::OkStatus();
 }
 
-// Empty for an empty path.
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text || text.str().empty()) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  return text.str();
+// NOT_FOUND for a file that is given and has nothing to read.
+absl::Status CheckFile(const std::string& path) {
+  if (path.empty() || std::ifstream(path, std::ios::binary).get() != std::ifstream::traits_type::eof()) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat("cannot read ", path));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const ClientOptions& options) {
   if (options.credentials != nullptr) return options.credentials;
   if (options.security == TransportSecurity::kPlaintext) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions pem;
-  for (const auto& [path, text] : {std::pair(options.tls.root_certificates_file, &pem.pem_root_certs),
-                                   std::pair(options.tls.client_certificate_file, &pem.pem_cert_chain),
-                                   std::pair(options.tls.client_key_file, &pem.pem_private_key)}) {
-    absl::StatusOr<std::string> read = ReadFile(path);
-    if (!read.ok()) return read.status();
-    *text = *std::move(read);
+  const TlsOptions& tls = options.tls;
+  for (const std::string& path : {tls.root_certificates_file, tls.client_certificate_file, tls.client_key_file}) {
+    if (absl::Status status = CheckFile(path); !status.ok()) return status;
   }
-  return grpc::SslCredentials(pem);
+  grpc::experimental::TlsChannelCredentialsOptions credentials;
+  if (!tls.root_certificates_file.empty() || !tls.client_certificate_file.empty()) {
+    credentials.set_certificate_provider(std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+        tls.client_key_file, tls.client_certificate_file, tls.root_certificates_file, kCertificateRefreshSeconds));
+  }
+  if (!tls.root_certificates_file.empty()) credentials.watch_root_certs();
+  if (!tls.client_certificate_file.empty()) credentials.watch_identity_key_cert_pairs();
+  return grpc::experimental::TlsCredentials(credentials);
 }
 
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
@@ -94,7 +106,10 @@ absl::StatusOr<std::shared_ptr<Connection>> MakeConnection(const ClientOptions& 
 absl::StatusOr<std::shared_ptr<Connection>> MakeConnection(std::shared_ptr<grpc::Channel> channel,
                                                            const ClientOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  return GrpcConnection::Make(std::move(channel), options);
+  absl::StatusOr<std::unique_ptr<TokenSource>> tokens =
+      TokenSource::Make(options.bearer_token, options.bearer_token_file);
+  if (!tokens.ok()) return tokens.status();
+  return GrpcConnection::Make(std::move(channel), options, *std::move(tokens));
 }
 
 }  // namespace sliceplan

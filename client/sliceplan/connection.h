@@ -60,7 +60,8 @@ class Connection {
 // come from within one.
 absl::StatusOr<std::shared_ptr<Connection>> MakeConnection(const ClientOptions& options);
 
-// A connection over a channel of yours. Of `options`, deadlines and wait_for_ready count; the rest is the channel's.
+// A connection over a channel of yours. Of `options`, deadlines, tokens and wait_for_ready count; the rest is the
+// channel's.
 absl::StatusOr<std::shared_ptr<Connection>> MakeConnection(std::shared_ptr<grpc::Channel> channel,
                                                            const ClientOptions& options);
 

@@ -16,6 +16,14 @@ namespace sliceplan {
 
 namespace {
 
+constexpr char kAuthorizationKey[] = "authorization";
+
+// Credentials of the caller's own are taken to encrypt.
+bool MaySendTokens(const ClientOptions& options) {
+  return options.bearer_token_over_plaintext || options.credentials != nullptr ||
+         options.security == TransportSecurity::kTls;
+}
+
 // Whether this thread runs a callback now.
 thread_local bool in_callback = false;
 
@@ -55,7 +63,8 @@ class GrpcConnection::AsyncCall {
 };
 
 std::shared_ptr<GrpcConnection> GrpcConnection::Make(std::shared_ptr<grpc::Channel> channel,
-                                                     const ClientOptions& options) {
+                                                     const ClientOptions& options,
+                                                     std::unique_ptr<TokenSource> tokens) {
   const auto destroy = [](const GrpcConnection* connection) {
     if (in_callback) {
       // The destructor would wait for the callback that it is called from.
@@ -64,11 +73,16 @@ std::shared_ptr<GrpcConnection> GrpcConnection::Make(std::shared_ptr<grpc::Chann
       delete connection;
     }
   };
-  return std::shared_ptr<GrpcConnection>(new GrpcConnection(std::move(channel), options), destroy);
+  return std::shared_ptr<GrpcConnection>(new GrpcConnection(std::move(channel), options, std::move(tokens)), destroy);
 }
 
-GrpcConnection::GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options)
-    : deadlines_(options.deadlines), wait_for_ready_(options.wait_for_ready), stub_(std::move(channel)) {}
+GrpcConnection::GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options,
+                               std::unique_ptr<TokenSource> tokens)
+    : deadlines_(options.deadlines),
+      wait_for_ready_(options.wait_for_ready),
+      may_send_tokens_(MaySendTokens(options)),
+      tokens_(std::move(tokens)),
+      stub_(std::move(channel)) {}
 
 GrpcConnection::~GrpcConnection() {
   // The end of the last channel joins gRPC's threads, so it must not come on one of them. It comes here, after the
@@ -78,18 +92,29 @@ GrpcConnection::~GrpcConnection() {
   all_ended_.wait(lock, [this] { return pending_.empty(); });
 }
 
-void GrpcConnection::Prepare(const std::string& method, const CallOptions& options,
-                             grpc::ClientContext& context) const {
+absl::Status GrpcConnection::Prepare(const std::string& method, const CallOptions& options,
+                                     grpc::ClientContext& context) const {
+  if (options.bearer_token.has_value()) {
+    if (!may_send_tokens_) {
+      return absl::InvalidArgumentError("CallOptions: a token over plaintext needs bearer_token_over_plaintext");
+    }
+    if (absl::Status status = CheckToken(*options.bearer_token); !status.ok()) return status;
+  }
   const absl::Duration timeout = options.timeout.has_value() ? *options.timeout : DefaultTimeout(method, deadlines_);
   if (timeout != absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   context.set_wait_for_ready(options.wait_for_ready.value_or(wait_for_ready_));
   for (const auto& [name, value] : options.metadata) context.AddMetadata(name, value);
+  const std::string token = options.bearer_token.has_value() ? *options.bearer_token
+                            : tokens_ != nullptr             ? tokens_->Token()
+                                                             : std::string();
+  if (!token.empty()) context.AddMetadata(kAuthorizationKey, absl::StrCat("Bearer ", token));
+  return absl::OkStatus();
 }
 
 absl::Status GrpcConnection::Call(const std::string& method, const google::protobuf::Message& request,
                                   const CallOptions& options, google::protobuf::Message* response) {
   grpc::ClientContext context;
-  Prepare(method, options, context);
+  if (absl::Status status = Prepare(method, options, context); !status.ok()) return status;
   // A queue of its own, so that a callback may make a blocking call without holding up the others.
   grpc::CompletionQueue queue;
   const auto call = stub_.PrepareUnaryCall(&context, absl::StrCat("/", method), request, &queue);
@@ -106,7 +131,10 @@ PendingCall GrpcConnection::Start(const std::string& method, const google::proto
                                   const CallOptions& options, google::protobuf::Message* response,
                                   std::function<void(absl::Status)> done) {
   auto call = std::make_shared<AsyncCall>(request, std::move(done));
-  Prepare(method, options, call->context());
+  if (absl::Status status = Prepare(method, options, call->context()); !status.ok()) {
+    call->End(std::move(status));
+    return PendingCall();
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     pending_.insert(call);

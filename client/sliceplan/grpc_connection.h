@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "client/sliceplan/connection.h"
+#include "client/sliceplan/token_source.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -21,7 +22,9 @@ namespace sliceplan {
 class GrpcConnection final : public Connection {
  public:
   // Ends with the last copy of the pointer, on a thread of its own where that goes away in a callback.
-  static std::shared_ptr<GrpcConnection> Make(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options);
+  // `tokens` may be null.
+  static std::shared_ptr<GrpcConnection> Make(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options,
+                                              std::unique_ptr<TokenSource> tokens);
   // Cancels what is pending and waits for the callbacks.
   ~GrpcConnection() override;
 
@@ -35,12 +38,16 @@ class GrpcConnection final : public Connection {
   using Stub = grpc::TemplatedGenericStub<google::protobuf::MessageLite, google::protobuf::MessageLite>;
   class AsyncCall;
 
-  GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options);
+  GrpcConnection(std::shared_ptr<grpc::Channel> channel, const ClientOptions& options,
+                 std::unique_ptr<TokenSource> tokens);
 
-  void Prepare(const std::string& method, const CallOptions& options, grpc::ClientContext& context) const;
+  // INVALID_ARGUMENT for options that cannot be sent.
+  absl::Status Prepare(const std::string& method, const CallOptions& options, grpc::ClientContext& context) const;
 
   const Deadlines deadlines_;
   const bool wait_for_ready_;
+  const bool may_send_tokens_;
+  const std::unique_ptr<TokenSource> tokens_;
   Stub stub_;
 
   std::mutex mutex_;

@@ -17,7 +17,7 @@ class ChannelCredentials;
 
 namespace sliceplan {
 
-// PEM files, read once when the client is made.
+// PEM files, read again when they change: new connections use the newest.
 struct TlsOptions {
   // Who may sign the server's certificate. Empty: the authorities that gRPC trusts.
   std::string root_certificates_file;
@@ -59,6 +59,14 @@ struct ClientOptions {
   // Instead of `security` and `tls`: any credentials of gRPC.
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
+  // Sent with every call as "authorization: Bearer ...", for servers with a token file. Visible ASCII. At most one of
+  // the two; the file holds the token alone and is read again when it changes.
+  std::string bearer_token;
+  std::string bearer_token_file;
+  // Over plaintext everybody on the way can read the token: allowed when asked for, for loopback and for networks that
+  // encrypt.
+  bool bearer_token_over_plaintext = false;
+
   Deadlines deadlines;
   RetryOptions retry;
 
@@ -78,6 +86,8 @@ struct CallOptions {
   // Instead of the method's deadline. Above zero.
   std::optional<absl::Duration> timeout;
   std::optional<bool> wait_for_ready;
+  // Instead of the client's, under the same rules: for programs that call on behalf of others.
+  std::optional<std::string> bearer_token;
   // Sent as they are: names in lower case, {"x-request-id", "job-17"}.
   std::vector<std::pair<std::string, std::string>> metadata;
 };

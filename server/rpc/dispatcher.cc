@@ -1,26 +1,50 @@
 #include "server/rpc/dispatcher.h"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/rpc/admission_errors.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/request_id.h"
 
 namespace sliceplan::rpc {
+
 namespace {
 
-// gRFC A6: how long a client with a retry policy waits before it tries again.
-constexpr char kPushbackKey[] = "grpc-retry-pushback-ms";
+constexpr char kAuthorizationKey[] = "authorization";
 
-grpc::Status ToGrpc(const Result& result) {
-  if (result.ok()) return grpc::Status::OK;
-  return grpc::Status(static_cast<grpc::StatusCode>(result.status().code()), result.status().message(),
-                      result.status().details_size() == 0 ? std::string() : result.status().SerializeAsString());
+// A search of the whole catalog takes ten times as long as one of a given slice (README.md, "How fast it is"); what it
+// really took is charged afterwards.
+constexpr double kWideSearchCost = 8;
+
+WorkClaim ClaimOf(Effort effort, const std::string& client) {
+  switch (effort) {
+    case Effort::kShort:
+    case Effort::kLong: break;
+    case Effort::kSearch: return {Lane::kSearch, 1, client};
+    case Effort::kWideSearch: return {Lane::kSearch, kWideSearchCost, client};
+  }
+  return {Lane::kQuick, 1, client};
+}
+
+// "ipv4:10.0.0.7:40000" without its port, so that a client with many connections is one. What has no port stays.
+std::string HostOf(const std::string& peer) {
+  return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ? peer.substr(0, peer.rfind(':')) : peer;
+}
+
+Result ResultOf(const Shed& shed) {
+  switch (shed.reason) {
+    case ShedReason::kQueueFull: return Overloaded(shed.retry_delay);
+    case ShedReason::kClientShare: return OverShare(shed.retry_delay);
+    case ShedReason::kDraining: return Draining();
+    case ShedReason::kExpired: return DeadlineExceeded();
+    case ShedReason::kCancelled: break;
+  }
+  return Cancelled();
 }
 
 }  // namespace
@@ -28,99 +52,88 @@ grpc::Status ToGrpc(const Result& result) {
 // One call that waits for a worker.
 class CallTask : public PoolTask {
  public:
-  CallTask(const Dispatcher& dispatcher, const Method& method, CallContext call, grpc::CallbackServerContext* context,
-           const google::protobuf::Message& request, google::protobuf::Message* response,
-           grpc::ServerUnaryReactor* reactor)
-      : dispatcher_(dispatcher),
+  CallTask(const Dispatcher& dispatcher, const Method& method, Effort effort, CallContext context,
+           std::unique_ptr<IncomingCall> call)
+      : PoolTask(ClaimOf(effort, context.client)),
+        dispatcher_(dispatcher),
         method_(method),
-        call_(std::move(call)),
-        context_(context),
-        request_(request),
-        response_(response),
-        reactor_(reactor) {}
+        context_(std::move(context)),
+        call_(std::move(call)) {}
 
-  absl::Time deadline() const override { return call_.deadline; }
-  bool cancelled() const override { return context_->IsCancelled(); }
-  void Run() override { dispatcher_.RunHere(method_, call_, request_, response_, reactor_); }
-  void Drop(DropReason reason) override { dispatcher_.Finish(ResultOf(reason), method_, call_, reactor_); }
+  absl::Time deadline() const override { return context_.deadline; }
+  bool cancelled() const override { return call_->cancelled(); }
+  void Run() override { dispatcher_.RunHere(method_, context_, *call_); }
+  void Drop(const Shed& shed) override {
+    const bool may_return = shed.retry_delay > absl::ZeroDuration();
+    dispatcher_.Finish(ResultOf(shed), may_return ? std::optional(shed.retry_delay) : std::nullopt, method_, context_,
+                       *call_);
+  }
 
  private:
-  static Result ResultOf(DropReason reason) {
-    switch (reason) {
-      case DropReason::kExpired: return DeadlineExceeded();
-      case DropReason::kCancelled: return Cancelled();
-      case DropReason::kStopping: break;
-    }
-    return Draining();
-  }
-
   const Dispatcher& dispatcher_;
   const Method& method_;
-  const CallContext call_;
-  grpc::CallbackServerContext* const context_;
-  const google::protobuf::Message& request_;
-  google::protobuf::Message* const response_;
-  grpc::ServerUnaryReactor* const reactor_;
+  const CallContext context_;
+  const std::unique_ptr<IncomingCall> call_;
 };
 
-CallContext Dispatcher::ContextOf(grpc::CallbackServerContext* context) const {
-  CallContext call;
+CallContext Dispatcher::ContextOf(const IncomingCall& call) const {
+  CallContext context;
   const absl::Time now = absl::Now();
-  // A caller without a deadline shows as the end of time, from which nothing may be subtracted.
-  const auto deadline = context->deadline();
-  call.deadline = deadline == std::chrono::system_clock::time_point::max()
-                      ? now + default_deadline_
-                      : std::min(absl::FromChrono(deadline), now + max_deadline_);
-  call.caller_gone = [context] { return context->IsCancelled(); };
-  const auto& metadata = context->client_metadata();
-  const auto id = metadata.find(kRequestIdKey);
-  call.request_id = RequestIdFrom(id == metadata.end() ? absl::string_view()
-                                                       : absl::string_view(id->second.data(), id->second.size()));
-  return call;
+  const absl::Time deadline = call.deadline();
+  context.deadline =
+      deadline == absl::InfiniteFuture() ? now + default_deadline_ : std::min(deadline, now + max_deadline_);
+  context.caller_gone = [&call] { return call.cancelled(); };
+  context.request_id = RequestIdFrom(call.Metadata(kRequestIdKey));
+  return context;
 }
 
-grpc::ServerUnaryReactor* Dispatcher::Answer(const Method& method, grpc::CallbackServerContext* context,
-                                             const google::protobuf::Message* request,
-                                             google::protobuf::Message* response) const {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  CallContext call = ContextOf(context);
-  context->AddTrailingMetadata(kRequestIdKey, call.request_id);
+void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call) const {
+  CallContext context = ContextOf(*call);
+  call->AddReplyMetadata(kRequestIdKey, context.request_id);
   if (open_calls_.closing()) {
-    Finish(Draining(), method, call, reactor);
-    return reactor;
+    Finish(Draining(), std::nullopt, method, context, *call);
+    return;
   }
-  if (method.effort(*request) == Effort::kShort) {
-    RunHere(method, call, *request, response, reactor);
-    return reactor;
+  if (!Admit(method, context, *call)) return;
+  const Effort effort = method.effort(call->request());
+  if (effort == Effort::kShort) {
+    RunHere(method, context, *call);
+    return;
   }
   std::unique_ptr<PoolTask> task =
-      std::make_unique<CallTask>(*this, method, call, context, *request, response, reactor);
-  switch (pool_.Submit(task)) {
-    case WorkerPool::Admission::kAccepted: break;
-    case WorkerPool::Admission::kFull: {
-      const absl::Duration delay = pool_.retry_delay();
-      context->AddTrailingMetadata(kPushbackKey, absl::StrCat(absl::ToInt64Milliseconds(delay)));
-      Finish(Overloaded(delay), method, call, reactor);
-      break;
-    }
-    case WorkerPool::Admission::kStopping: Finish(Draining(), method, call, reactor); break;
+      std::make_unique<CallTask>(*this, method, effort, std::move(context), std::move(call));
+  if (const std::optional<Shed> shed = pool_.Submit(task); shed.has_value()) task->Drop(*shed);
+}
+
+bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall& call) const {
+  if (tokens_ == nullptr) {
+    context.client = HostOf(call.peer());
+    return true;
   }
-  return reactor;
+  const Authorization authorization = tokens_->Authorize(call.Metadata(kAuthorizationKey), method.FullName());
+  context.client = absl::StrCat("token:", authorization.client);
+  if (authorization.result.ok()) return true;
+  Finish(authorization.result, authorization.retry_delay, method, context, call);
+  return false;
 }
 
-void Dispatcher::RunHere(const Method& method, const CallContext& call, const google::protobuf::Message& request,
-                         google::protobuf::Message* response, grpc::ServerUnaryReactor* reactor) const {
-  Finish(method.handle(request, response, call), method, call, reactor);
+void Dispatcher::RunHere(const Method& method, const CallContext& context, IncomingCall& call) const {
+  const absl::Time start = absl::Now();
+  const Result result = method.handle(call.request(), call.response(), context);
+  if (request_log_ != nullptr) {
+    request_log_->Add(method, call.request(), result, *call.response(), context, absl::Now() - start);
+  }
+  Finish(result, std::nullopt, method, context, call);
 }
 
-void Dispatcher::Finish(const Result& result, const Method& method, const CallContext& call,
-                        grpc::ServerUnaryReactor* reactor) const {
+void Dispatcher::Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,
+                        const CallContext& context, IncomingCall& call) const {
   if (!result.log_text().empty()) {
     LogLine line = log_.Line(Severity::kError, "a handler failed");
-    line.Text("method", method.FullName()).Text("request_id", call.request_id).Text("cause", result.log_text());
+    line.Text("method", method.FullName()).Text("request_id", context.request_id).Text("cause", result.log_text());
     log_.Write(std::move(line));
   }
-  reactor->Finish(ToGrpc(result));
+  call.Finish(result, pushback);
 }
 
 }  // namespace sliceplan::rpc

@@ -17,8 +17,13 @@
 
 namespace sliceplan::rpc {
 
-// How long a request may take: what is long runs on the worker pool, what is short on the thread that it came in on.
-enum class Effort { kShort, kLong };
+// What a request may take. All but the short run on the worker pool.
+enum class Effort {
+  kShort,       // below 50 us or so: answered on the thread that it came in on
+  kLong,        // milliseconds: a config to read, a list to filter, a load to replay
+  kSearch,      // a search for plans on given slices
+  kWideSearch,  // a search over accelerators, a cluster's capacity or the whole catalog
+};
 
 struct Method {
   std::string service;  // "sliceplan.v1.PlannerService"

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -23,6 +24,7 @@
 #include "server/rpc/call_log.h"
 #include "server/rpc/malformed_requests.h"
 #include "server/rpc/services.h"
+#include "server/rpc/tls.h"
 
 namespace sliceplan::rpc {
 namespace {
@@ -53,13 +55,18 @@ absl::Status Check(const ServerOptions& options) {
   if (options.port < 0 || options.port > kMaxPort) {
     return absl::InvalidArgumentError(absl::StrCat("--port must be 0 to ", kMaxPort, "; it is ", options.port));
   }
-  if (!options.insecure_any_address && !IsLoopback(options.address)) {
+  if (options.tls.enabled()) {
+    if (const auto end = CheckTlsFiles(options.tls, absl::Now()); !end.ok()) return end.status();
+  } else if (!options.insecure_any_address && !IsLoopback(options.address)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--address=", options.address,
-                     " is reachable from other machines and this server speaks plaintext; "
-                     "say --insecure_any_address if the network in front of it is trusted"));
+                     " is reachable from other machines and this server speaks plaintext; give it --tls_cert and "
+                     "--tls_key, or say --insecure_any_address if the network in front of it is trusted"));
   }
-  if (options.max_message_bytes < 1 || options.max_concurrent_streams < 1) {
+  if (options.channelz && !IsLoopback(options.address)) {
+    return absl::InvalidArgumentError("--channelz shows peers and sockets to every caller: on loopback only");
+  }
+  if (options.max_message_bytes < 1 || options.max_metadata_bytes < 1 || options.max_concurrent_streams < 1) {
     return absl::InvalidArgumentError("limits must be positive");
   }
   if (options.default_deadline <= absl::ZeroDuration() || options.max_deadline < options.default_deadline) {
@@ -81,6 +88,7 @@ void ApplyLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
   const std::pair<const char*, int> arguments[] = {
       // A second server on the same port fails at start instead of taking half of the calls.
       {GRPC_ARG_ALLOW_REUSEPORT, 0},
+      {GRPC_ARG_MAX_METADATA_SIZE, options.max_metadata_bytes},
       {GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams},
       {GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time)},
       {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout)},
@@ -101,20 +109,68 @@ WorkerPoolOptions PoolOptions(const ServerOptions& options) {
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log)
-    : pool_(PoolOptions(options)),
-      dispatcher_(options, log, &pool_, &open_calls_),
+Server::Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log,
+               std::unique_ptr<TokenAuthority> tokens, std::unique_ptr<RequestLog> request_log)
+    : log_(*log),
+      tokens_(std::move(tokens)),
+      request_log_(std::move(request_log)),
+      pool_(PoolOptions(options)),
+      dispatcher_(options, log, tokens_.get(), request_log_.get(), &pool_, &open_calls_),
       services_(MakeServices(*methods, dispatcher_)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MethodTable* methods,
                                                       const JsonLog* log) {
   if (const absl::Status status = Check(options); !status.ok()) return status;
-  std::unique_ptr<Server> server(new Server(options, methods, log));
-  if (const absl::Status status = server->Listen(options, *methods, log); !status.ok()) return status;
+  std::unique_ptr<TokenAuthority> tokens;
+  if (!options.token_file.empty()) {
+    auto opened = TokenAuthority::Open(options.token_file);
+    if (!opened.ok()) return opened.status();
+    tokens = *std::move(opened);
+  }
+  std::unique_ptr<RequestLog> request_log;
+  if (!options.request_log.path.empty()) {
+    auto opened = RequestLog::Open(options.request_log, log);
+    if (!opened.ok()) return opened.status();
+    request_log = *std::move(opened);
+  }
+  std::unique_ptr<Server> server(new Server(options, methods, log, std::move(tokens), std::move(request_log)));
+  if (const absl::Status status = server->Listen(options, *methods); !status.ok()) return status;
+  server->WatchFiles(options);
   return server;
 }
 
-absl::Status Server::Listen(const ServerOptions& options, const MethodTable& methods, const JsonLog* log) {
+void Server::WatchFiles(const ServerOptions& options) {
+  if (tokens_ != nullptr) {
+    file_watches_.push_back(std::make_unique<FileWatch>(std::vector<std::string>{options.token_file},
+                                                        options.token_file_interval, [this] { ReloadTokens(); }));
+  }
+  if (!options.tls.enabled()) return;
+  const auto report = [this, tls = options.tls] {
+    const absl::StatusOr<absl::Time> end = CheckTlsFiles(tls, absl::Now());
+    LogLine line = log_.Line(end.ok() ? Severity::kInfo : Severity::kError,
+                             end.ok() ? "certificate read" : "the new certificate is wrong: handshakes will fail");
+    line.Text("certificate", tls.certificate);
+    if (end.ok()) line.Text("not_after", absl::FormatTime(absl::RFC3339_sec, *end, absl::UTCTimeZone()));
+    if (!end.ok()) line.Text("cause", end.status().message());
+    log_.Write(std::move(line));
+  };
+  report();
+  file_watches_.push_back(std::make_unique<FileWatch>(
+      std::vector<std::string>{options.tls.certificate, options.tls.key, options.tls.client_authorities},
+      options.tls.refresh, report));
+}
+
+void Server::ReloadTokens() {
+  if (tokens_ == nullptr) return;
+  const absl::Status status = tokens_->Reload();
+  LogLine line = log_.Line(status.ok() ? Severity::kInfo : Severity::kError,
+                           status.ok() ? "tokens read again" : "the new token file is wrong; the old tokens stay");
+  if (status.ok()) line.Integer("token_count", static_cast<int64_t>(tokens_->token_count()));
+  if (!status.ok()) line.Text("cause", status.message());
+  log_.Write(std::move(line));
+}
+
+absl::Status Server::Listen(const ServerOptions& options, const MethodTable& methods) {
   grpc::EnableDefaultHealthCheckService(true);
   if (options.channelz) grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
@@ -122,14 +178,15 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   ApplyLimits(options, builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(open_calls_.MakeInterceptorFactory());
-  interceptors.push_back(MakeCallLog(log));
+  interceptors.push_back(MakeCallLog(&log_));
   interceptors.push_back(open_watches_.MakeInterceptorFactory());
   interceptors.push_back(MakeMalformedRequests());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (const auto& service : services_) builder.RegisterService(service.get());
   const bool v6 = absl::StrContains(options.address, ":");
   const std::string target = absl::StrCat(v6 ? "[" : "", options.address, v6 ? "]" : "", ":", options.port);
-  builder.AddListeningPort(target, grpc::InsecureServerCredentials(), &port_);
+  builder.AddListeningPort(
+      target, options.tls.enabled() ? MakeTlsCredentials(options.tls) : grpc::InsecureServerCredentials(), &port_);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port_ == 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", target));
   grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
@@ -137,7 +194,10 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   return absl::OkStatus();
 }
 
-Server::~Server() { Shutdown(absl::ZeroDuration()); }
+Server::~Server() {
+  file_watches_.clear();
+  Shutdown(absl::ZeroDuration());
+}
 
 void Server::BeginDrain() { server_->GetHealthCheckService()->Shutdown(); }
 

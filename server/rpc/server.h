@@ -3,17 +3,21 @@
 #define SLICEPLAN_SERVER_RPC_SERVER_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "server/rpc/dispatcher.h"
+#include "server/rpc/file_watch.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
 #include "server/rpc/open_calls.h"
 #include "server/rpc/open_watches.h"
+#include "server/rpc/request_log.h"
 #include "server/rpc/server_options.h"
+#include "server/rpc/token_authority.h"
 #include "server/rpc/worker_pool.h"
 
 namespace sliceplan::rpc {
@@ -35,19 +39,29 @@ class Server {
   // the rest, and returns when all have ended. Callers see answers or UNAVAILABLE, nothing in between.
   void Shutdown(absl::Duration grace);
 
+  // Reads the token file again, if there is one; when it is wrong the old tokens stay. Logs what happened. From any
+  // thread; happens by itself when the file changes.
+  void ReloadTokens();
+
   const WorkerPool& pool() const { return pool_; }
 
  private:
-  Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log);
+  Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log,
+         std::unique_ptr<TokenAuthority> tokens, std::unique_ptr<RequestLog> request_log);
 
-  absl::Status Listen(const ServerOptions& options, const MethodTable& methods, const JsonLog* log);
+  absl::Status Listen(const ServerOptions& options, const MethodTable& methods);
+  void WatchFiles(const ServerOptions& options);
 
+  const JsonLog& log_;
+  const std::unique_ptr<TokenAuthority> tokens_;   // null: everybody may call
+  const std::unique_ptr<RequestLog> request_log_;  // may be null
   WorkerPool pool_;
   OpenCalls open_calls_;
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   OpenWatches open_watches_;
   std::unique_ptr<grpc::Server> server_;
+  std::vector<std::unique_ptr<FileWatch>> file_watches_;
   int port_ = 0;
 };
 

@@ -16,6 +16,8 @@ struct ServerFlags {
   LifetimeOptions lifetime;
   std::string catalog_dir;
   Severity log_level = Severity::kInfo;
+  // Instead of serving: hash the token on standard input for a token file.
+  bool hash_token = false;
 };
 
 // Reads the command line: exits for --help, and for flags that do not exist. INVALID_ARGUMENT for values that make no

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "server/rpc/request_log.h"
+#include "server/rpc/tls.h"
 
 namespace sliceplan::rpc {
 
@@ -14,6 +16,13 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   bool insecure_any_address = false;
   int port = 8080;  // 0: any free one
+
+  // Without files the server speaks plaintext.
+  TlsFiles tls;
+  // Bearer tokens (token_file.h), read again when they change. Empty: whoever reaches the port may call.
+  std::string token_file;
+  absl::Duration token_file_interval = absl::Seconds(1);
+  RequestLogOptions request_log;
 
   int worker_threads = 0;  // 0: as many as CPUs may be used
   absl::Duration target_wait = absl::Milliseconds(250);
@@ -24,12 +33,13 @@ struct ServerOptions {
 
   // Limits. A request above `max_message_bytes` is RESOURCE_EXHAUSTED by gRPC itself.
   int max_message_bytes = 4 << 20;
+  int max_metadata_bytes = 8 << 10;               // of one call; above it RESOURCE_EXHAUSTED by gRPC too
   int max_concurrent_streams = 256;               // of one connection
   size_t memory_quota_bytes = size_t{256} << 20;  // of gRPC's buffers
   absl::Duration min_ping_interval = absl::Seconds(20);
   absl::Duration keepalive_time = absl::Minutes(1);
   absl::Duration keepalive_timeout = absl::Seconds(20);
-  // Old connections are closed so that clients see new replicas.
+  // Old connections are closed so that clients see new replicas; gRPC varies the age by a tenth either way.
   absl::Duration max_connection_age = absl::Minutes(5);
   absl::Duration max_connection_age_grace = absl::Seconds(30);
 

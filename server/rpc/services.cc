@@ -4,6 +4,7 @@
 #include "proto/sliceplan/v1/catalog_service.grpc.pb.h"
 #include "proto/sliceplan/v1/planner_service.grpc.pb.h"
 #include "server/rpc/arena_allocator.h"
+#include "server/rpc/grpc_call.h"
 
 namespace sliceplan::rpc {
 namespace {
@@ -16,7 +17,7 @@ using grpc::ServerUnaryReactor;
  public:                                                                                     \
   ServerUnaryReactor* Name(CallbackServerContext* context, const v1::Name##Request* request, \
                            v1::Name##Response* response) override {                          \
-    return dispatcher_.Answer(Name##_method_, context, request, response);                   \
+    return AnswerOverGrpc(dispatcher_, Name##_method_, context, request, response);          \
   }                                                                                          \
                                                                                              \
  private:                                                                                    \

@@ -1,4 +1,5 @@
 #include "server/rpc/errors.h"
+#include "server/rpc/admission_errors.h"
 
 #include <string>
 #include <vector>
@@ -50,6 +51,17 @@ TEST(ErrorsTest, EachSituationHasItsCodeAndDetails) {
        Overloaded(absl::Milliseconds(150)),
        absl::StatusCode::kResourceExhausted,
        {"RetryInfo", "ErrorInfo"}},
+      {"over its share",
+       OverShare(absl::Milliseconds(150)),
+       absl::StatusCode::kResourceExhausted,
+       {"RetryInfo", "ErrorInfo"}},
+      {"too often",
+       RateLimited("dashboard", absl::Milliseconds(150)),
+       absl::StatusCode::kResourceExhausted,
+       {"RetryInfo", "ErrorInfo"}},
+      {"no token", Unauthenticated(true), absl::StatusCode::kUnauthenticated, {"ErrorInfo"}},
+      {"unknown token", Unauthenticated(false), absl::StatusCode::kUnauthenticated, {"ErrorInfo"}},
+      {"not allowed", PermissionDenied("dashboard", "a.B/C"), absl::StatusCode::kPermissionDenied, {"ErrorInfo"}},
       {"draining", Draining(), absl::StatusCode::kUnavailable, {}},
       {"too late", DeadlineExceeded(), absl::StatusCode::kDeadlineExceeded, {}},
       {"cancelled", Cancelled(), absl::StatusCode::kCancelled, {}},

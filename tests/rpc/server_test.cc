@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -462,12 +463,12 @@ TEST(ServerOverloadTest, ShedsWithPushback) {
         opened.wait();
         return Result();
       },
-      Effort::kLong);
+      Effort::kSearch);
   ServerOptions options;
   options.worker_threads = 1;
   options.target_wait = absl::ZeroDuration();  // as few as a queue may hold
   Running running(&table, options);
-  const size_t limit = running.server().pool().queue_limit();
+  const size_t limit = running.server().pool().queue_limit(Lane::kSearch);
 
   std::vector<std::future<grpc::Status>> waiting;
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
@@ -480,7 +481,7 @@ TEST(ServerOverloadTest, ShedsWithPushback) {
   start();
   WaitUntil([&] { return entered == 1; });
   for (size_t i = 0; i < limit; ++i) start();
-  WaitUntil([&] { return running.server().pool().queue_length() == limit; });
+  WaitUntil([&] { return running.server().pool().queue_length(Lane::kSearch) == limit; });
 
   grpc::ClientContext context;
   SetDeadline(context);
@@ -494,6 +495,61 @@ TEST(ServerOverloadTest, ShedsWithPushback) {
 
   open.set_value();
   for (auto& call : waiting) EXPECT_TRUE(call.get().ok());
+}
+
+// ---- Limits of connections ----
+
+TEST(ServerLimitsTest, CallsBeyondTheStreamsOfAConnectionWait) {
+  std::promise<void> open;
+  std::shared_future<void> opened = open.get_future().share();
+  std::atomic<int> entered{0};
+  const MethodTable table = TableWith(
+      [&](const auto&, auto*, const CallContext&) {
+        ++entered;
+        opened.wait();
+        return Result();
+      },
+      Effort::kSearch);
+  ServerOptions options;
+  options.worker_threads = 4;
+  options.max_concurrent_streams = 2;
+  Running running(&table, options);
+  grpc::ClientContext contexts[2];
+  std::vector<std::future<grpc::Status>> held;
+  for (grpc::ClientContext& context : contexts) {
+    SetDeadline(context, 60);
+    held.push_back(std::async(std::launch::async, [&] { return Estimate(running.channel(), context); }));
+  }
+  WaitUntil([&] { return entered == 2; });
+  // A third waits in the client; on a connection of its own it does not.
+  const auto list = [&](const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+    v1::ListPricesResponse response;
+    return v1::CatalogService::NewStub(channel)->ListPrices(&context, v1::ListPricesRequest(), &response).error_code();
+  };
+  EXPECT_EQ(list(running.channel()), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(HealthOf(running.NewChannel(), ""), "SERVING");
+  open.set_value();
+  for (auto& call : held) EXPECT_TRUE(call.get().ok());
+  EXPECT_EQ(entered, 2);
+}
+
+TEST(ServerLimitsTest, OldConnectionsEndWithoutAFailedCall) {
+  const MethodTable table = TableWith([](const auto&, auto*, const CallContext&) { return Result(); }, Effort::kShort);
+  ServerOptions options;
+  options.max_connection_age = absl::Milliseconds(100);
+  Running running(&table, options);
+  std::set<std::string> peers;
+  WaitUntil([&] {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    EXPECT_TRUE(Estimate(running.channel(), context).ok());
+    // The caller's port is another one after each reconnect.
+    const auto lines = running.sink().Lines();
+    if (lines.back().contains("peer")) peers.insert(lines.back().at("peer").get<std::string>());
+    return peers.size() >= 3;
+  });
 }
 
 // ---- The end ----

@@ -83,7 +83,8 @@ Result PlannerHandlers::EstimateTraining(const v1::EstimateTrainingRequest& requ
 
 Effort PlannerHandlers::EffortOf(const v1::EstimateTrainingRequest& request) const {
   const bool given = request.has_parallelism() && request.parallelism().has_ici();
-  return given && IsQuicklyRead(request.model(), engine_.models) ? Effort::kShort : Effort::kLong;
+  if (!given) return Effort::kSearch;
+  return IsQuicklyRead(request.model(), engine_.models) ? Effort::kShort : Effort::kLong;
 }
 
 Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest& request,
@@ -113,13 +114,21 @@ Effort PlannerHandlers::EffortOf(const v1::EstimateServingRequest& request) cons
   const auto is_given = [](const auto& replica) {
     return replica.has_parallelism() && replica.parallelism().has_ici();
   };
+  const bool given = request.pools().empty() ? is_given(request)
+                                             : std::all_of(request.pools().begin(), request.pools().end(), is_given);
+  if (!given) return Effort::kSearch;
   const v1::ServingWorkload& workload = request.workload();
   const bool quick = IsQuicklyRead(request.model(), engine_.models) &&
                      (!workload.speculative().has_draft_model() ||
-                      IsQuicklyRead(workload.speculative().draft_model(), engine_.models)) &&
-                     (request.pools().empty() ? is_given(request)
-                                              : std::all_of(request.pools().begin(), request.pools().end(), is_given));
+                      IsQuicklyRead(workload.speculative().draft_model(), engine_.models));
   return quick && workload.has_batch_size() ? Effort::kShort : Effort::kLong;
+}
+
+Effort PlannerHandlers::EffortOf(const v1::ProposeShardingRequest& request) const {
+  // Above it a search takes as long as one of the catalog.
+  constexpr int kFewSlices = 8;
+  const bool few = request.has_slices() && request.slices().slices_size() <= kFewSlices;
+  return few ? Effort::kSearch : Effort::kWideSearch;
 }
 
 Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& request,

@@ -29,6 +29,7 @@ class PlannerHandlers {
   Effort EffortOf(const v1::EstimateTrainingRequest& request) const;
   // Short when the plans and the batch are given too; replays and searches are long.
   Effort EffortOf(const v1::EstimateServingRequest& request) const;
+  Effort EffortOf(const v1::ProposeShardingRequest& request) const;
 
  private:
   // The same for a serving load; `start` is when the call came.

@@ -37,7 +37,7 @@ MethodTable MakeMethodTable(Engine* engine) {
   constexpr absl::string_view kPlanner = "sliceplan.v1.PlannerService";
   Add(table, kPlanner, "EstimateTraining", planner, &PlannerHandlers::EstimateTraining, planner_effort);
   Add(table, kPlanner, "EstimateServing", planner, &PlannerHandlers::EstimateServing, planner_effort);
-  Add(table, kPlanner, "ProposeSharding", planner, &PlannerHandlers::ProposeSharding, kAlwaysLong);
+  Add(table, kPlanner, "ProposeSharding", planner, &PlannerHandlers::ProposeSharding, planner_effort);
 
   const auto analysis = std::make_shared<AnalysisHandlers>(engine);
   const auto analysis_effort = [analysis](const auto& request) { return analysis->EffortOf(request); };

@@ -60,6 +60,23 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"reply_size", [](ClientOptions& o) { o.max_reply_bytes = 0; }, kInvalid, "max_reply_bytes"},
         Refusal{"key_without_certificate", [](ClientOptions& o) { o.tls.client_key_file = "key.pem"; }, kInvalid,
                 "certificate"},
+        Refusal{"token_over_plaintext",
+                [](ClientOptions& o) {
+                  o.security = TransportSecurity::kPlaintext;
+                  o.bearer_token = "t";
+                },
+                kInvalid, "bearer_token_over_plaintext"},
+        Refusal{"token_that_cannot_be_sent", [](ClientOptions& o) { o.bearer_token = "two words"; }, kInvalid,
+                "visible ASCII"},
+        Refusal{"token_too_long", [](ClientOptions& o) { o.bearer_token = std::string(4097, 'a'); }, kInvalid, "4096"},
+        Refusal{"token_twice",
+                [](ClientOptions& o) {
+                  o.bearer_token = "t";
+                  o.bearer_token_file = "/nonexistent/token";
+                },
+                kInvalid, "both"},
+        Refusal{"missing_token_file", [](ClientOptions& o) { o.bearer_token_file = "/nonexistent/token"; },
+                absl::StatusCode::kNotFound, "/nonexistent/token"},
         Refusal{"missing_file", [](ClientOptions& o) { o.tls.root_certificates_file = "/nonexistent/ca.pem"; },
                 absl::StatusCode::kNotFound, "/nonexistent/ca.pem"}),
     [](const testing::TestParamInfo<Refusal>& info) { return std::string(info.param.name); });

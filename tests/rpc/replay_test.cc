@@ -1,0 +1,117 @@
+// What a server notes, and the command that asks it again.
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/command.h"
+#include "client/sliceplan/client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/rpc/server.h"
+#include "tests/rpc/files.h"
+#include "tests/rpc/testing.h"
+
+namespace sliceplan::rpc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class NoSink : public LogSink {
+ public:
+  void Write(absl::string_view, bool) override {}
+};
+
+struct Finished {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Finished RunCommand(const std::vector<std::string>& arguments, const std::string& in = "") {
+  std::istringstream input(in);
+  std::ostringstream out, err;
+  const int status = cli::RunCommand(arguments, {&input, &out, &err, cli::Style()});
+  return {status, out.str(), err.str()};
+}
+
+class ReplayTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ServerOptions options;
+    options.port = 0;
+    options.request_log.path = path_;
+    auto started = Server::Start(options, &TestMethods(), &log_);
+    ASSERT_TRUE(started.ok()) << started.status();
+    server_ = *std::move(started);
+    address_ = absl::StrCat("localhost:", server_->port());
+    ClientOptions client_options;
+    client_options.target = address_;
+    client_options.security = TransportSecurity::kPlaintext;
+    const auto client = Client::Create(client_options);
+    ASSERT_TRUE(client.ok());
+    EXPECT_TRUE(client->DescribeModel(FromText<v1::DescribeModelRequest>("model { preset: 'llama-3-8b' }")).ok());
+    EXPECT_FALSE(client->DescribeModel(FromText<v1::DescribeModelRequest>("model { preset: 'no-model' }")).ok());
+    EXPECT_TRUE(client->ListPrices(v1::ListPricesRequest()).ok());
+    EXPECT_TRUE(client
+                    ->ProposeSharding(FromText<v1::ProposeShardingRequest>(
+                        "model { preset: 'llama-3-8b' } slices { slices { accelerator_type: 'v5p-128' } }"))
+                    .ok());
+  }
+  // The log once the server has ended.
+  std::string EndOfLog() {
+    server_.reset();
+    return ReadFile(path_);
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.Path("requests");
+  NoSink sink_;
+  const JsonLog log_{&sink_, Severity::kError};
+  std::unique_ptr<Server> server_;
+  std::string address_;
+};
+
+TEST_F(ReplayTest, RepliesAreTheSameInThisProcessAndOfTheServer) {
+  const Finished remote = RunCommand({"replay", path_, "--server", address_});
+  EXPECT_EQ(remote.status, cli::kAnswered) << remote.out << remote.err;
+  EndOfLog();
+  const Finished local = RunCommand({"replay", path_});
+  EXPECT_EQ(local.status, cli::kAnswered) << local.out << local.err;
+  EXPECT_THAT(local.out, HasSubstr("EQUAL"));
+  EXPECT_THAT(local.out, HasSubstr("sliceplan.v1.PlannerService/ProposeSharding"));
+}
+
+TEST_F(ReplayTest, DifferencesAreListed) {
+  const std::string log = EndOfLog();
+  std::vector<std::string> lines = absl::StrSplit(log, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u);
+  // A digit of a digest, a code, and a version.
+  const size_t digest = lines[0].find("reply_sha256\":\"") + 15;
+  lines[0][digest] = lines[0][digest] == '0' ? '1' : '0';
+  lines[1] = absl::StrReplaceAll(lines[1], {{"\"NOT_FOUND\"", "\"OUT_OF_RANGE\""}});
+  const size_t later = lines[2].find("reply_sha256\":\"") + 15;
+  lines[2][later] = lines[2][later] == '0' ? '1' : '0';
+  lines[2] = absl::StrReplaceAll(lines[2], {{"\"engine_version\":\"", "\"engine_version\":\"0."}});
+  // What need not end so again.
+  lines[3] = absl::StrReplaceAll(lines[3], {{"\"code\":\"OK\"", "\"code\":\"RESOURCE_EXHAUSTED\""}});
+  lines.push_back("not a line");
+  const Finished run = RunCommand({"replay", "-"}, absl::StrJoin(lines, "\n"));
+  EXPECT_EQ(run.status, cli::kDifferent) << run.err;
+  for (const char* words : {"DIFFERENT", "3 with another reply", "other reply", "OUT_OF_RANGE, now NOT_FOUND",
+                            "engine 0.", "1 line could not be read"}) {
+    EXPECT_THAT(run.out, HasSubstr(words));
+  }
+}
+
+TEST_F(ReplayTest, SaysWhatItCannotRead) {
+  EXPECT_EQ(RunCommand({"replay", directory_.Path("none")}).status, cli::kUsageError);
+  EXPECT_EQ(RunCommand({"replay", "-"}, "{}\n").status, cli::kUsageError);
+  EXPECT_EQ(RunCommand({"replay"}).status, cli::kUsageError);
+}
+
+}  // namespace
+}  // namespace sliceplan::rpc
