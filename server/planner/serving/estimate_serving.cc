@@ -263,23 +263,25 @@ class Estimator {
       } else {
         mixture.Add(result);
       }
-      estimate().pools[i].busy_ratio = result.busy_ratio;
-      if (prefill_) estimate().pools[*prefill_].busy_ratio = result.prefill_busy_ratio;
+      SetBusy(i, share, result);
       if (i == main_) batch = result.mean_batch_size;
     }
     if (pools_.size() > 1 && !prefill_) all = mixture.All();
     estimate().batch_size =
         static_cast<int32_t>(std::clamp<int64_t>(std::llround(batch), 1, std::max<int64_t>(1, main().max_batch_size)));
     SetMemory(main_, estimate().batch_size);
-    SetThroughput(all.requests_per_second);
-    throughput.output_tokens_per_second = all.output_tokens_per_second;
-    throughput.input_tokens_per_second = all.input_tokens_per_second;
-    throughput.output_tokens_per_second_per_chip =
-        all.output_tokens_per_second / static_cast<double>(estimate().chip_count);
-    if (job_.slo.Any()) throughput.goodput_requests_per_second = all.goodput_requests_per_second;
     if (all.unstable) {
-      SetUnstable(job_, std::min(saturation, all.requests_per_second), estimate());
+      throughput.saturation_requests_per_second = std::min(saturation, all.requests_per_second);
+      SetThroughput(throughput.saturation_requests_per_second);
+      SetUnstable(job_, throughput.saturation_requests_per_second, estimate());
       return;
+    }
+    const bool at_rate = job_.workload.load == ServingLoadKind::kRate;
+    // What arrives is served: a replay of so many requests only comes near it.
+    SetThroughput(at_rate ? job_.workload.requests_per_second : all.requests_per_second);
+    if (job_.slo.Any() && all.requests_per_second > 0) {
+      throughput.goodput_requests_per_second =
+          all.goodput_requests_per_second / all.requests_per_second * throughput.requests_per_second;
     }
     estimate().ttft = all.ttft;
     estimate().tpot = all.tpot;
@@ -292,6 +294,16 @@ class Estimator {
       estimate().warnings.push_back(absl::StrCat("The cache runs full: ", CountWords(all.preemptions),
                                                  " times in the replay a sequence was thrown out and computed again."));
     }
+  }
+
+  // At a rate: of what the pool sustains. Else the share of time in which it works at all.
+  void SetBusy(size_t index, double share, const SystemResult& result) {
+    const auto busy = [&](const PlannedPool& pool, double otherwise) {
+      if (job_.workload.load != ServingLoadKind::kRate) return otherwise;
+      return std::min(1.0, share * job_.workload.requests_per_second / SustainedRate(job_, pool));
+    };
+    estimate().pools[index].busy_ratio = busy(pools_[index].planned, result.busy_ratio);
+    if (prefill_) estimate().pools[*prefill_].busy_ratio = busy(*prefill(), result.prefill_busy_ratio);
   }
 
   double DecodeShare(double own) const {

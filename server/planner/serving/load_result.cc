@@ -52,7 +52,15 @@ void Calibrate(const ServingJob& job, const PlannedPool& pool, const PlannedPool
     for (Latency* latency : {&result.ttft, &result.end_to_end}) {
       scale(latency->mean_seconds + added, *latency);
     }
-    if (!at_rate) scale(result.normalized.mean_seconds + added / output, result.normalized);
+    if (at_rate) return;
+    scale(result.normalized.mean_seconds + added / output, result.normalized);
+    // Little's law.
+    const double most = share * job.workload.concurrency / result.end_to_end.mean_seconds;
+    const double slower = std::min(1.0, most / result.requests_per_second);
+    result.requests_per_second *= slower;
+    result.output_tokens_per_second *= slower;
+    result.input_tokens_per_second *= slower;
+    result.goodput_requests_per_second *= slower;
     return;
   }
   const SharedLoop shared = SharedLoopOf(job, pool, share);

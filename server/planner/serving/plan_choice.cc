@@ -9,6 +9,7 @@
 #include "server/planner/serving/frontier.h"
 #include "server/planner/serving/plan_merit.h"
 #include "server/planner/serving/pool_system.h"
+#include "server/planner/serving/queueing.h"
 #include "server/planner/serving/serving_limits.h"
 
 namespace sliceplan::planner {
@@ -31,6 +32,18 @@ struct RankedPlan {
   PlanRank rank;
 };
 
+// Of a prompt on replicas that read prompts alone; at a rate with the wait for those before it, in the mean.
+double FirstTokenSeconds(const ServingJob& job, const ReplicaPlan& plan, const PlanMerit& merit) {
+  const double alone = plan.PrefillSeconds(1);
+  const double sustained = static_cast<double>(merit.replica_count) * merit.sustained_rate;
+  const double rate = job.workload.requests_per_second;
+  if (job.workload.load != ServingLoadKind::kRate || rate >= sustained) return alone;
+  const auto servers = static_cast<int64_t>(static_cast<double>(merit.replica_count) * plan.load().data_ranks);
+  return alone + GGcWaiting(rate, job.workload.arrival_burstiness, static_cast<double>(servers) / sustained,
+                            job.workload.prompt.SquaredVariation(), servers)
+                     .mean_seconds;
+}
+
 PlanRank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPlan& plan, int64_t max_batch) {
   PlanRank rank;
   rank.SetPlan(plan.parallelism());
@@ -42,7 +55,7 @@ PlanRank RankOf(const ServingJob& job, const ServingPool& pool, const ReplicaPla
   const PlanMerit merit = MeritOf(job, plan, max_batch, pool.replica_count);
   rank.tier = merit.tier;
   rank.seconds = merit.request_seconds;
-  rank.key = pool.role == PoolRole::kPrefill ? plan.PrefillSeconds(1)
+  rank.key = pool.role == PoolRole::kPrefill ? FirstTokenSeconds(job, plan, merit)
                                              : KeyOf(Objective::kMaxThroughputPerChip, job.workload, merit,
                                                      plan.chip_count() * merit.replica_count, std::nullopt);
   return rank;

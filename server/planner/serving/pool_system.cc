@@ -144,19 +144,19 @@ double MeanSeconds(const ServingJob& job, const PlannedPool& pool, double reques
   return mean.is_stable ? mean.end_to_end_seconds : std::numeric_limits<double>::max();
 }
 
+std::optional<double> HandOverRate(const hardware::Slice& slice) {
+  const hardware::AcceleratorSpec& accelerator = slice.accelerator;
+  const bool switched = accelerator.fabric == hardware::FabricKind::kSwitched;
+  const std::optional<double>& one = switched ? accelerator.network_bytes_per_second : accelerator.dcn_bytes_per_second;
+  if (!one) return std::nullopt;
+  return *one * static_cast<double>(slice.chip_count);
+}
+
 CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode) {
   CacheTransfer transfer;
   transfer.bytes = prefill.memory().KvBytesPerSequence(static_cast<int64_t>(std::ceil(job.workload.prompt.Mean())));
-  const auto rate = [](const hardware::Slice& slice) -> std::optional<double> {
-    const hardware::AcceleratorSpec& accelerator = slice.accelerator;
-    const bool switched = accelerator.fabric == hardware::FabricKind::kSwitched;
-    const std::optional<double>& one =
-        switched ? accelerator.network_bytes_per_second : accelerator.dcn_bytes_per_second;
-    if (!one) return std::nullopt;
-    return *one * static_cast<double>(slice.chip_count);
-  };
-  const std::optional<double> out = rate(prefill.pool().slice);
-  const std::optional<double> in = rate(decode.pool().slice);
+  const std::optional<double> out = HandOverRate(prefill.pool().slice);
+  const std::optional<double> in = HandOverRate(decode.pool().slice);
   transfer.tier = prefill.pool().slice.accelerator.fabric == hardware::FabricKind::kSwitched ? roofline::Tier::kScaleOut
                                                                                              : roofline::Tier::kDcn;
   transfer.rate_is_known = out && in;

@@ -40,6 +40,8 @@ struct CacheTransfer {
   roofline::Tier tier = roofline::Tier::kNone;
   bool rate_is_known = true;
 };
+// Bytes per second out of or into a replica; nullopt when the figure is not public.
+std::optional<double> HandOverRate(const hardware::Slice& slice);
 CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, const ReplicaPlan& decode);
 
 // What a load does to the system.

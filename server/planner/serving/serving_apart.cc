@@ -23,6 +23,12 @@ constexpr double kLeastRate = 1e-12;
 constexpr size_t kHalves = 6;
 constexpr int64_t kManyReplicas = int64_t{1} << 20;
 
+// Engines hand caches over between chips of one kind of fabric, and only where that network is known is it known what
+// it takes.
+bool CanHandOver(const hardware::Slice& from, const hardware::Slice& to) {
+  return from.accelerator.fabric == to.accelerator.fabric && HandOverRate(from) && HandOverRate(to);
+}
+
 // One plan in one role.
 struct Half {
   ServingPool pool;
@@ -97,6 +103,7 @@ std::vector<ApartPair> CheapestPairs(const ServingQuestion& question, const Serv
   std::vector<ApartPair> pairs;
   for (const Half& reader : readers) {
     for (const Half& writer : writers) {
+      if (!CanHandOver(reader.pool.slice, writer.pool.slice)) continue;
       ApartPair& pair = pairs.emplace_back();
       pair.job = judge.JobOf(reader.candidate, PoolRole::kPrefill);
       pair.job.pools = {reader.pool, writer.pool};

@@ -124,6 +124,11 @@ void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimat
         quantized ? absl::StrCat("workload.precision.weights: as the config is quantised (", quantization.method, ")")
                   : std::string("workload.precision.weights: bf16, the config is not quantised"));
   }
+  if (job.workload.load == ServingLoadKind::kConcurrency && job.mode == EstimationMode::kCalibrated) {
+    estimate.assumptions.push_back(
+        "workload.concurrency: users of a benchmark, who all start at once; means are over the run, the first burst "
+        "included");
+  }
   if (job.workload.load == ServingLoadKind::kBatch || job.workload.load == ServingLoadKind::kLargestBatch) {
     estimate.assumptions.push_back(
         job.mode == EstimationMode::kRoofline

@@ -250,11 +250,12 @@ void SuggestReplicas(const ServingJob& job, int64_t replica_count, ServingEstima
         absl::StrCat("replica_count: none busier than ", PercentWords(kTargetUtilization), " of what it sustains"));
   }
   if (estimate.outcome != ServingOutcome::kMissesSlo && estimate.outcome != ServingOutcome::kUnstable) return;
-  Fix fix{
-      "MORE_REPLICAS",
-      absl::StrCat(CountWords(replica_count), " replicas meet the rate", job.slo.Any() ? " and every target." : "."),
-      {},
-      std::nullopt};
+  Fix fix{"MORE_REPLICAS",
+          absl::StrCat(CountWords(replica_count), " replicas meet the rate",
+                       job.slo.Any() ? " and every target."
+                                     : absl::StrCat(", none busier than ", PercentWords(kTargetUtilization), ".")),
+          {},
+          std::nullopt};
   // A request that names one slice has no field for them.
   if (job.pools_given) fix.changes.push_back({"pools[0].replica_count", absl::StrCat(replica_count)});
   estimate.smallest_fix = std::move(fix);
