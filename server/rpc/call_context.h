@@ -17,6 +17,8 @@ struct CallContext {
   std::function<bool()> caller_gone;
   // Names the call in logs and in INTERNAL errors. May be empty.
   std::string request_id;
+  // Set by the handler: its search answered with what it had when time ran out.
+  mutable bool search_truncated = false;
 
   bool Cancelled() const { return caller_gone && caller_gone(); }
   bool Expired() const { return deadline != absl::InfiniteFuture() && absl::Now() >= deadline; }

@@ -17,27 +17,29 @@ class CallTask : public PoolTask {
 
   absl::Time deadline() const override { return context_.deadline; }
   bool cancelled() const override { return call_->cancelled(); }
-  void Run() override { dispatcher_.RunHere(method_, context_, *call_); }
-  void Drop(DropReason reason) override { Refuse(ResultOf(reason)); }
+  void Run() override {
+    dispatcher_.metrics_.Dequeued(absl::Now() - start_);
+    dispatcher_.RunHere(method_, context_, *call_);
+  }
+  void Drop(DropReason reason) override {
+    dispatcher_.metrics_.Dequeued(absl::Now() - start_);
+    switch (reason) {
+      case DropReason::kExpired: return Refuse(ShedReason::kExpired, DeadlineExceeded());
+      case DropReason::kCancelled: return Refuse(ShedReason::kCancelled, Cancelled());
+      case DropReason::kStopping: return Refuse(ShedReason::kDraining, Draining());
+    }
+  }
   // Ends a call that is not worked on.
-  void Refuse(const Result& result, std::optional<absl::Duration> pushback = std::nullopt) {
-    dispatcher_.Finish(result, pushback, method_, context_, *call_);
+  void Refuse(ShedReason reason, const Result& result, std::optional<absl::Duration> pushback = std::nullopt) {
+    dispatcher_.Refuse(reason, result, pushback, method_, context_, *call_);
   }
 
  private:
-  static Result ResultOf(DropReason reason) {
-    switch (reason) {
-      case DropReason::kExpired: return DeadlineExceeded();
-      case DropReason::kCancelled: return Cancelled();
-      case DropReason::kStopping: break;
-    }
-    return Draining();
-  }
-
   const Dispatcher& dispatcher_;
   const Method& method_;
   const CallContext context_;
   const std::unique_ptr<IncomingCall> call_;
+  const absl::Time start_ = absl::Now();
 };
 
 CallContext Dispatcher::ContextOf(const IncomingCall& call) const {
@@ -55,7 +57,7 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
   CallContext context = ContextOf(*call);
   call->AddReplyMetadata(kRequestIdKey, context.request_id);
   if (open_calls_.closing()) {
-    Finish(Draining(), std::nullopt, method, context, *call);
+    Refuse(ShedReason::kDraining, Draining(), std::nullopt, method, context, *call);
     return;
   }
   if (method.effort(call->request()) == Effort::kShort) {
@@ -69,15 +71,23 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
     case WorkerPool::Admission::kAccepted: break;
     case WorkerPool::Admission::kFull: {
       const absl::Duration delay = pool_.retry_delay();
-      task.Refuse(Overloaded(delay), delay);
+      task.Refuse(ShedReason::kQueueFull, Overloaded(delay), delay);
       break;
     }
-    case WorkerPool::Admission::kStopping: task.Refuse(Draining()); break;
+    case WorkerPool::Admission::kStopping: task.Refuse(ShedReason::kDraining, Draining()); break;
   }
 }
 
 void Dispatcher::RunHere(const Method& method, const CallContext& context, IncomingCall& call) const {
-  Finish(method.handle(call.request(), call.response(), context), std::nullopt, method, context, call);
+  const Result result = method.handle(call.request(), call.response(), context);
+  metrics_.Answered(result, *call.response(), context);
+  Finish(result, std::nullopt, method, context, call);
+}
+
+void Dispatcher::Refuse(ShedReason reason, const Result& result, std::optional<absl::Duration> pushback,
+                        const Method& method, const CallContext& context, IncomingCall& call) const {
+  metrics_.Shed(reason);
+  Finish(result, pushback, method, context, call);
 }
 
 void Dispatcher::Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,

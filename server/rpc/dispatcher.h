@@ -9,6 +9,7 @@
 #include "server/rpc/incoming_call.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
+#include "server/rpc/metrics/server_metrics.h"
 #include "server/rpc/open_calls.h"
 #include "server/rpc/server_options.h"
 #include "server/rpc/worker_pool.h"
@@ -18,10 +19,12 @@ namespace sliceplan::rpc {
 class Dispatcher {
  public:
   // All must outlive the dispatcher.
-  Dispatcher(const ServerOptions& options, const JsonLog* log, WorkerPool* pool, const OpenCalls* open_calls)
+  Dispatcher(const ServerOptions& options, const JsonLog* log, const ServerMetrics* metrics, WorkerPool* pool,
+             const OpenCalls* open_calls)
       : default_deadline_(options.default_deadline),
         max_deadline_(options.max_deadline),
         log_(*log),
+        metrics_(*metrics),
         pool_(*pool),
         open_calls_(*open_calls) {}
 
@@ -35,6 +38,9 @@ class Dispatcher {
   CallContext ContextOf(const IncomingCall& call) const;
   // Runs the handler and ends the call.
   void RunHere(const Method& method, const CallContext& context, IncomingCall& call) const;
+  // Ends a call that is not worked on.
+  void Refuse(ShedReason reason, const Result& result, std::optional<absl::Duration> pushback, const Method& method,
+              const CallContext& context, IncomingCall& call) const;
   // Every call that came in ends here, once.
   void Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,
               const CallContext& context, IncomingCall& call) const;
@@ -42,6 +48,7 @@ class Dispatcher {
   const absl::Duration default_deadline_;
   const absl::Duration max_deadline_;
   const JsonLog& log_;
+  const ServerMetrics& metrics_;
   WorkerPool& pool_;
   const OpenCalls& open_calls_;
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,10 @@ bool IsLoopback(const std::string& address) {
 absl::Status Check(const ServerOptions& options) {
   if (options.port < 0 || options.port > kMaxPort) {
     return absl::InvalidArgumentError(absl::StrCat("--port must be 0 to ", kMaxPort, "; it is ", options.port));
+  }
+  if (options.http_port < -1 || options.http_port > kMaxPort) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--http_port must be -1 to ", kMaxPort, "; it is ", options.http_port));
   }
   if (!options.insecure_any_address && !IsLoopback(options.address)) {
     return absl::InvalidArgumentError(
@@ -102,9 +107,15 @@ WorkerPoolOptions PoolOptions(const ServerOptions& options) {
 }  // namespace
 
 Server::Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log)
-    : pool_(PoolOptions(options)),
-      dispatcher_(options, log, &pool_, &open_calls_),
-      services_(MakeServices(*methods, dispatcher_)) {}
+    : metrics_(*methods),
+      pool_(PoolOptions(options)),
+      dispatcher_(options, log, &metrics_, &pool_, &open_calls_),
+      services_(MakeServices(*methods, dispatcher_)) {
+  metrics_.AddGauge("sliceplan_queue_length", "Work that waits for a worker.",
+                    [this] { return static_cast<double>(pool_.queue_length()); });
+  metrics_.AddGauge("sliceplan_queue_limit", "Work that may wait for a worker at the pace measured so far.",
+                    [this] { return static_cast<double>(pool_.queue_limit()); });
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MethodTable* methods,
                                                       const JsonLog* log) {
@@ -122,7 +133,7 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   ApplyLimits(options, builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(open_calls_.MakeInterceptorFactory());
-  interceptors.push_back(MakeCallLog(log));
+  interceptors.push_back(MakeCallLog(log, &metrics_.calls()));
   interceptors.push_back(open_watches_.MakeInterceptorFactory());
   interceptors.push_back(MakeMalformedRequests());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -134,19 +145,32 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   if (server_ == nullptr || port_ == 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", target));
   grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
   for (const std::string& service : methods.ServiceNames()) health->SetServingStatus(service, true);
+  if (options.http_port < 0) return absl::OkStatus();
+  auto http = HttpServer::Start(options, &methods, &dispatcher_, &metrics_, log);
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
   return absl::OkStatus();
 }
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 
-void Server::BeginDrain() { server_->GetHealthCheckService()->Shutdown(); }
+void Server::BeginDrain() {
+  server_->GetHealthCheckService()->Shutdown();
+  if (http_ != nullptr) http_->BeginDrain();
+}
 
 void Server::Shutdown(absl::Duration grace) {
   open_watches_.EndAll();
   const absl::Time end = absl::Now() + grace;
+  std::thread http_drain([this, grace] {
+    if (http_ != nullptr) http_->Drain(grace);
+  });
   if (server_ != nullptr && grace > absl::ZeroDuration()) open_calls_.Close(port_, grace);
   if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(end));
+  http_drain.join();
+  // Ends every call that still waits, so that no thread of the HTTP port does.
   pool_.Stop();
+  if (http_ != nullptr) http_->Stop();
 }
 
 }  // namespace sliceplan::rpc

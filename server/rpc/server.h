@@ -1,4 +1,4 @@
-// The gRPC server: listener, limits, health, reflection, worker pool, and an end without failed calls.
+// The server: listeners of gRPC and HTTP, limits, health, reflection, worker pool, and an end without failed calls.
 #ifndef SLICEPLAN_SERVER_RPC_SERVER_H_
 #define SLICEPLAN_SERVER_RPC_SERVER_H_
 
@@ -9,8 +9,10 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/server.h"
 #include "server/rpc/dispatcher.h"
+#include "server/rpc/http/http_server.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
+#include "server/rpc/metrics/server_metrics.h"
 #include "server/rpc/open_calls.h"
 #include "server/rpc/open_watches.h"
 #include "server/rpc/server_options.h"
@@ -28,8 +30,12 @@ class Server {
   ~Server();
 
   int port() const { return port_; }
+  // Of HTTP; -1 when there is none.
+  int http_port() const { return http_ == nullptr ? -1 : http_->port(); }
+  ServerMetrics& metrics() { return metrics_; }
 
-  // Says NOT_SERVING to health checks of every service; serves on, so that callers can go elsewhere first.
+  // Says NOT_SERVING to health checks of every service, and 503 on /readyz; serves on, so that callers can go elsewhere
+  // first.
   void BeginDrain();
   // Closes the listener, ends health watches, refuses new calls, lets running calls end for at most `grace`, cancels
   // the rest, and returns when all have ended. Callers see answers or UNAVAILABLE, nothing in between.
@@ -42,12 +48,14 @@ class Server {
 
   absl::Status Listen(const ServerOptions& options, const MethodTable& methods, const JsonLog* log);
 
+  ServerMetrics metrics_;
   WorkerPool pool_;
   OpenCalls open_calls_;
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   OpenWatches open_watches_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<HttpServer> http_;
   int port_ = 0;
 };
 

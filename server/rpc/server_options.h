@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -14,6 +15,11 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   bool insecure_any_address = false;
   int port = 8080;  // 0: any free one
+
+  // HTTP on the same address: Connect calls, metrics, probes. -1: none; 0: any free port.
+  int http_port = -1;
+  // Origins whose pages may call, "https://planner.example.org"; "*": all. Empty: only pages of the same origin.
+  std::vector<std::string> http_cors_origins;
 
   int worker_threads = 0;  // 0: as many as CPUs may be used
   absl::Duration target_wait = absl::Milliseconds(250);
