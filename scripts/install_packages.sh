@@ -8,6 +8,7 @@ build_packages=(
   g++ make cmake ninja-build pkg-config
   libgrpc++-dev protobuf-compiler-grpc protobuf-compiler libprotobuf-dev libabsl-dev grpc-proto
   libssl-dev nlohmann-json3-dev libcli11-dev
+  libcivetweb-dev prometheus-cpp-dev
   libgmock-dev libbenchmark-dev
 )
 # From `build` as well: the tests are built from source.
@@ -18,7 +19,9 @@ test_packages=(
   libceres-dev libcsv-dev  # sliceplan-calibrate
   yamllint nghttp2-client libfaketime  # deploy/, drills
 )
-runtime_packages=(libgrpc++1.51 libprotobuf32 libabsl20220623 ca-certificates)
+runtime_packages=(
+  libgrpc++1.51 libprotobuf32 libabsl20220623 libcivetweb1 libprometheus-cpp-core1.0 ca-certificates
+)
 
 if [[ $# -eq 0 ]]; then
   echo "usage: $0 build|test|runtime..." >&2

@@ -71,15 +71,22 @@ int Run(const sliceplan::rpc::ServerFlags& flags, const JsonLog& log, sliceplan:
   LogLine serving = log.Line(Severity::kInfo, "serving");
   serving.Text("address", flags.server.address)
       .Integer("port", (*server)->port())
+      .Integer("http_port", (*server)->http_port())
       .Text("engine_version", sliceplan::rpc::EngineVersion())
       .Text("catalog_version", (*store)->Snapshot()->version());
   log.Write(std::move(serving));
-  std::cout << "port=" << (*server)->port() << std::endl;
+  std::cout << "port=" << (*server)->port() << "\n";
+  if (flags.server.http_port >= 0) std::cout << "http_port=" << (*server)->http_port() << "\n";
+  std::cout << std::flush;
 
+  sliceplan::rpc::ServerMetrics& metrics = (*server)->metrics();
+  metrics.CatalogLoaded((*store)->Snapshot()->version());
   const auto reload = [&] {
     (*server)->ReloadTokens();
     const absl::Status status = (*store)->Reload();
+    metrics.CatalogReloaded(status.ok());
     if (status.ok()) {
+      metrics.CatalogLoaded((*store)->Snapshot()->version());
       LogCatalog(log, "catalog read again", **store);
     } else {
       LogStatus(log, "the new catalog is wrong; the old one stays", status);

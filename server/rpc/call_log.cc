@@ -1,16 +1,14 @@
 #include "server/rpc/call_log.h"
 
-#include <array>
 #include <chrono>
 #include <optional>
 #include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
+#include "server/rpc/call_record.h"
 #include "server/rpc/request_id.h"
 
 namespace sliceplan::rpc {
@@ -18,51 +16,29 @@ namespace {
 
 namespace experimental = grpc::experimental;
 
-// By the number of the code.
-constexpr std::array<absl::string_view, 17> kCodeNames = {
-    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-    "DATA_LOSS", "UNAUTHENTICATED"};
-
-absl::string_view CodeName(grpc::StatusCode code) {
-  const auto index = static_cast<size_t>(code);
-  return index < kCodeNames.size() ? kCodeNames[index] : "UNKNOWN";
-}
-
-// What the operator must look at is an error, what shows a server at its limits a warning.
-Severity SeverityOf(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::INTERNAL:
-    case grpc::StatusCode::UNKNOWN:
-    case grpc::StatusCode::DATA_LOSS: return Severity::kError;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::DEADLINE_EXCEEDED: return Severity::kWarning;
-    default: return Severity::kInfo;
-  }
-}
-
 absl::string_view Metadata(const grpc::ServerContextBase& context, const char* key) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(key);
   return found == metadata.end() ? absl::string_view() : absl::string_view(found->second.data(), found->second.size());
 }
 
-// "00-<32 hex digits>-<16>-<2>": the second part.
-absl::string_view TraceId(absl::string_view traceparent) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(traceparent, '-');
-  constexpr size_t kTraceIdDigits = 32;
-  return parts.size() >= 4 && parts[1].size() == kTraceIdDigits ? parts[1] : absl::string_view();
-}
-
 class CallLog : public experimental::Interceptor {
  public:
-  CallLog(experimental::ServerRpcInfo* info, const JsonLog* log) : info_(*info), log_(*log), start_(absl::Now()) {}
+  CallLog(experimental::ServerRpcInfo* info, const JsonLog* log, const CallMetrics* metrics)
+      : info_(*info),
+        log_(*log),
+        method_(absl::StripPrefix(info->method(), "/")),
+        metrics_(metrics->Of(method_)),
+        start_(absl::Now()) {
+    metrics_.Started();
+  }
+  ~CallLog() override {
+    if (!ended_) metrics_.Handled(absl::StatusCode::kCancelled, absl::Now() - start_);
+  }
 
   void Intercept(experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(experimental::InterceptionHookPoints::PRE_SEND_STATUS)) {
-      WriteLine(methods->GetSendStatus(), methods->GetSendTrailingMetadata());
+      End(methods->GetSendStatus(), methods->GetSendTrailingMetadata());
     }
     methods->Proceed();
   }
@@ -82,52 +58,55 @@ class CallLog : public experimental::Interceptor {
     return status;
   }
 
-  void WriteLine(const grpc::Status& sent, const std::multimap<std::string, std::string>* trailers) const {
-    const grpc::Status status = AsTheCallerSawIt(sent, *info_.server_context());
-    const absl::string_view method = absl::StripPrefix(info_.method(), "/");
-    // Probes and tools: clients ask for the newest reflection first and fall back by themselves.
-    const bool usual = status.ok() || status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
-                       status.error_code() == grpc::StatusCode::CANCELLED;
-    const bool background = absl::StartsWith(method, "grpc.") && usual;
-    const Severity severity = background ? Severity::kDebug : SeverityOf(status.error_code());
-    if (!log_.Wants(severity)) return;
+  void End(const grpc::Status& sent, const std::multimap<std::string, std::string>* trailers) {
     const grpc::ServerContextBase& context = *info_.server_context();
-    LogLine line = log_.Line(severity, "call");
-    line.Text("method", method).Text("code", CodeName(status.error_code())).Seconds("latency_s", absl::Now() - start_);
+    const grpc::Status status = AsTheCallerSawIt(sent, context);
+    CallRecord record;
+    record.method = method_;
+    record.code = static_cast<absl::StatusCode>(status.error_code());
+    record.latency = absl::Now() - start_;
+    if (!ended_) metrics_.Handled(record.code, record.latency);
+    ended_ = true;
+    if (!log_.Wants(SeverityOf(record.method, record.code))) return;
     if (const auto deadline = context.deadline(); deadline != std::chrono::system_clock::time_point::max()) {
-      line.Seconds("deadline_s", absl::FromChrono(deadline) - start_);
+      record.deadline = absl::FromChrono(deadline) - start_;
     }
-    line.Text("peer", context.peer());
+    const std::string peer = context.peer();
+    record.peer = peer;
     if (trailers != nullptr) {
-      if (const auto id = trailers->find(kRequestIdKey); id != trailers->end()) line.Text("request_id", id->second);
+      if (const auto id = trailers->find(kRequestIdKey); id != trailers->end()) record.request_id = id->second;
     }
-    if (const absl::string_view trace_id = TraceId(Metadata(context, "traceparent")); !trace_id.empty()) {
-      line.Text("trace_id", trace_id);
-    }
-    if (!status.ok()) line.Text("error", status.error_message());
-    log_.Write(std::move(line));
+    record.traceparent = Metadata(context, "traceparent");
+    const std::string error = status.error_message();
+    record.error = error;
+    WriteCallLine(log_, record);
   }
 
   experimental::ServerRpcInfo& info_;
   const JsonLog& log_;
+  const absl::string_view method_;
+  const CallMetrics::Method& metrics_;
   const absl::Time start_;
+  bool ended_ = false;
 };
 
 class CallLogFactory : public experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit CallLogFactory(const JsonLog* log) : log_(log) {}
+  CallLogFactory(const JsonLog* log, const CallMetrics* metrics) : log_(log), metrics_(metrics) {}
   experimental::Interceptor* CreateServerInterceptor(experimental::ServerRpcInfo* info) override {
-    return new CallLog(info, log_);  // gRPC takes it
+    return new CallLog(info, log_, metrics_);  // gRPC takes it
   }
 
  private:
   const JsonLog* const log_;
+  const CallMetrics* const metrics_;
 };
 
 }  // namespace
 
-std::unique_ptr<experimental::ServerInterceptorFactoryInterface> MakeCallLog(const JsonLog* log) {
-  return std::make_unique<CallLogFactory>(log);
+std::unique_ptr<experimental::ServerInterceptorFactoryInterface> MakeCallLog(const JsonLog* log,
+                                                                             const CallMetrics* metrics) {
+  return std::make_unique<CallLogFactory>(log, metrics);
 }
 
 }  // namespace sliceplan::rpc

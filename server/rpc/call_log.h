@@ -1,5 +1,5 @@
-// One log line per call, whatever its fate: also for calls that no handler of ours sees (health checks, reflection,
-// requests that cannot be read). gRPC's server interceptors are experimental; only call_log.* knows them.
+// One log line and one count per call of gRPC, whatever its fate: also for calls that no handler of ours sees (health
+// checks, reflection, requests that cannot be read). gRPC's server interceptors are experimental.
 #ifndef SLICEPLAN_SERVER_RPC_CALL_LOG_H_
 #define SLICEPLAN_SERVER_RPC_CALL_LOG_H_
 
@@ -7,13 +7,13 @@
 
 #include "grpcpp/support/server_interceptor.h"
 #include "server/rpc/json_log.h"
+#include "server/rpc/metrics/call_metrics.h"
 
 namespace sliceplan::rpc {
 
-// Fields: method, code, latency_s, deadline_s (if the caller set one), peer, request_id, trace_id (of a W3C
-// `traceparent`, if there is one), error (the message, if the call failed). Severity by code; health checks and
-// reflection are DEBUG. `log` must outlive the server.
-std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallLog(const JsonLog* log);
+// Writes what call_record.h says. Both must outlive the server.
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallLog(const JsonLog* log,
+                                                                                   const CallMetrics* metrics);
 
 }  // namespace sliceplan::rpc
 

@@ -62,11 +62,19 @@ class CallTask : public PoolTask {
 
   absl::Time deadline() const override { return context_.deadline; }
   bool cancelled() const override { return call_->cancelled(); }
-  void Run() override { dispatcher_.RunHere(method_, context_, *call_); }
+  void Run() override {
+    dispatcher_.metrics_.Dequeued(absl::Now() - start_);
+    dispatcher_.RunHere(method_, context_, *call_);
+  }
   void Drop(const Shed& shed) override {
+    dispatcher_.metrics_.Dequeued(absl::Now() - start_);
+    Refuse(shed);
+  }
+  // Ends a call that is not worked on.
+  void Refuse(const Shed& shed) {
     const bool may_return = shed.retry_delay > absl::ZeroDuration();
-    dispatcher_.Finish(ResultOf(shed), may_return ? std::optional(shed.retry_delay) : std::nullopt, method_, context_,
-                       *call_);
+    dispatcher_.Refuse(shed.reason, ResultOf(shed), may_return ? std::optional(shed.retry_delay) : std::nullopt,
+                       method_, context_, *call_);
   }
 
  private:
@@ -74,6 +82,7 @@ class CallTask : public PoolTask {
   const Method& method_;
   const CallContext context_;
   const std::unique_ptr<IncomingCall> call_;
+  const absl::Time start_ = absl::Now();
 };
 
 CallContext Dispatcher::ContextOf(const IncomingCall& call) const {
@@ -91,7 +100,7 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
   CallContext context = ContextOf(*call);
   call->AddReplyMetadata(kRequestIdKey, context.request_id);
   if (open_calls_.closing()) {
-    Finish(Draining(), std::nullopt, method, context, *call);
+    Refuse(ShedReason::kDraining, Draining(), std::nullopt, method, context, *call);
     return;
   }
   if (!Admit(method, context, *call)) return;
@@ -100,9 +109,11 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
     RunHere(method, context, *call);
     return;
   }
-  std::unique_ptr<PoolTask> task =
-      std::make_unique<CallTask>(*this, method, effort, std::move(context), std::move(call));
-  if (const std::optional<Shed> shed = pool_.Submit(task); shed.has_value()) task->Drop(*shed);
+  auto waiting = std::make_unique<CallTask>(*this, method, effort, std::move(context), std::move(call));
+  CallTask& task = *waiting;
+  std::unique_ptr<PoolTask> submitted = std::move(waiting);
+  // A task that was refused is still ours.
+  if (const std::optional<Shed> shed = pool_.Submit(submitted); shed.has_value()) task.Refuse(*shed);
 }
 
 bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall& call) const {
@@ -120,10 +131,17 @@ bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall&
 void Dispatcher::RunHere(const Method& method, const CallContext& context, IncomingCall& call) const {
   const absl::Time start = absl::Now();
   const Result result = method.handle(call.request(), call.response(), context);
+  metrics_.Answered(result, *call.response(), context);
   if (request_log_ != nullptr) {
     request_log_->Add(method, call.request(), result, *call.response(), context, absl::Now() - start);
   }
   Finish(result, std::nullopt, method, context, call);
+}
+
+void Dispatcher::Refuse(ShedReason reason, const Result& result, std::optional<absl::Duration> pushback,
+                        const Method& method, const CallContext& context, IncomingCall& call) const {
+  metrics_.Shed(reason);
+  Finish(result, pushback, method, context, call);
 }
 
 void Dispatcher::Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,

@@ -9,6 +9,7 @@
 #include "server/rpc/incoming_call.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
+#include "server/rpc/metrics/server_metrics.h"
 #include "server/rpc/open_calls.h"
 #include "server/rpc/request_log.h"
 #include "server/rpc/server_options.h"
@@ -20,11 +21,12 @@ namespace sliceplan::rpc {
 class Dispatcher {
  public:
   // All must outlive the dispatcher. `tokens` and `request_log` may be null: everybody may call, nothing is noted.
-  Dispatcher(const ServerOptions& options, const JsonLog* log, TokenAuthority* tokens, RequestLog* request_log,
-             WorkerPool* pool, const OpenCalls* open_calls)
+  Dispatcher(const ServerOptions& options, const JsonLog* log, const ServerMetrics* metrics, TokenAuthority* tokens,
+             RequestLog* request_log, WorkerPool* pool, const OpenCalls* open_calls)
       : default_deadline_(options.default_deadline),
         max_deadline_(options.max_deadline),
         log_(*log),
+        metrics_(*metrics),
         tokens_(tokens),
         request_log_(request_log),
         pool_(*pool),
@@ -42,6 +44,9 @@ class Dispatcher {
   bool Admit(const Method& method, CallContext& context, IncomingCall& call) const;
   // Runs the handler and ends the call.
   void RunHere(const Method& method, const CallContext& context, IncomingCall& call) const;
+  // Ends a call that is not worked on.
+  void Refuse(ShedReason reason, const Result& result, std::optional<absl::Duration> pushback, const Method& method,
+              const CallContext& context, IncomingCall& call) const;
   // Every call that came in ends here, once.
   void Finish(const Result& result, std::optional<absl::Duration> pushback, const Method& method,
               const CallContext& context, IncomingCall& call) const;
@@ -49,6 +54,7 @@ class Dispatcher {
   const absl::Duration default_deadline_;
   const absl::Duration max_deadline_;
   const JsonLog& log_;
+  const ServerMetrics& metrics_;
   TokenAuthority* const tokens_;
   RequestLog* const request_log_;
   WorkerPool& pool_;

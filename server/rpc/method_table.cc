@@ -42,15 +42,18 @@ std::vector<std::string> MethodTable::ServiceNames() const {
   return names;
 }
 
+Result ParseBytes(const Method& method, absl::string_view bytes, google::protobuf::Message* request) {
+  if (request->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return Result();
+  return InvalidArgument(
+      {{"",
+        absl::StrCat("The bytes are not a serialised ", method.request_prototype->GetDescriptor()->full_name(), "."),
+        "MALFORMED_REQUEST"}});
+}
+
 Result CallWithBytes(const Method& method, absl::string_view request, std::string* response, const CallContext& call) {
   google::protobuf::Arena arena;
   google::protobuf::Message* const request_message = method.request_prototype->New(&arena);
-  if (!request_message->ParseFromArray(request.data(), static_cast<int>(request.size()))) {
-    return InvalidArgument(
-        {{"",
-          absl::StrCat("The bytes are not a serialised ", method.request_prototype->GetDescriptor()->full_name(), "."),
-          "MALFORMED_REQUEST"}});
-  }
+  if (Result result = ParseBytes(method, request, request_message); !result.ok()) return result;
   google::protobuf::Message* const response_message = method.response_prototype->New(&arena);
   Result result = method.handle(*request_message, response_message, call);
   if (result.ok()) response_message->SerializeToString(response);

@@ -57,6 +57,9 @@ class MethodTable {
   std::vector<std::unique_ptr<Method>> methods_;
 };
 
+// Fills `*request`. Bytes that are no such message are INVALID_ARGUMENT.
+Result ParseBytes(const Method& method, absl::string_view bytes, google::protobuf::Message* request);
+
 // One call in bytes: `request` and `*response` are serialised messages of the method. Bytes that are no such message
 // are INVALID_ARGUMENT.
 Result CallWithBytes(const Method& method, absl::string_view request, std::string* response, const CallContext& call);

@@ -1,20 +1,16 @@
 #include "server/rpc/open_calls.h"
 
-#include <dirent.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <chrono>
-#include <functional>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "grpcpp/server_context.h"
+#include "server/rpc/tcp_sockets.h"
 
 namespace sliceplan::rpc {
 namespace {
@@ -29,31 +25,6 @@ int PortOfPeer(const std::string& peer) {
   int port = 0;
   const size_t colon = peer.rfind(':');
   return colon != std::string::npos && absl::SimpleAtoi(absl::string_view(peer).substr(colon + 1), &port) ? port : 0;
-}
-
-using NameOf = int (*)(int, sockaddr*, socklen_t*);
-
-// The port of one end of a TCP socket; nullopt for anything else, and for an end that there is not.
-std::optional<int> PortOf(int fd, NameOf name_of) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  if (name_of(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
-  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
-  return std::nullopt;
-}
-
-// gRPC does not hand out its sockets, so they are looked for among the files of the process.
-std::vector<int> SocketsOf(int port) {
-  std::vector<int> sockets;
-  DIR* const directory = opendir("/proc/self/fd");
-  if (directory == nullptr) return sockets;
-  while (const dirent* const entry = readdir(directory)) {
-    int fd = 0;
-    if (absl::SimpleAtoi(entry->d_name, &fd) && PortOf(fd, &getsockname) == port) sockets.push_back(fd);
-  }
-  closedir(directory);
-  return sockets;
 }
 
 }  // namespace
@@ -104,13 +75,12 @@ void OpenCalls::Close(int port, absl::Duration grace) {
   closing_ = true;
   while (true) {
     const bool overdue = absl::Now() >= end;
-    for (const int fd : SocketsOf(port)) {
-      const std::optional<int> peer = PortOf(fd, &getpeername);
-      if (!peer.has_value()) {
-        shutdown(fd, SHUT_RDWR);  // the listener
-      } else if (overdue || !open_.contains(*peer)) {
+    for (const TcpSocket& socket : TcpSocketsOf(port)) {
+      if (!socket.peer_port.has_value()) {
+        shutdown(socket.fd, SHUT_RDWR);  // the listener
+      } else if (overdue || !open_.contains(*socket.peer_port)) {
         // What has been written still arrives before the end; what has not is never answered.
-        shutdown(fd, SHUT_WR);
+        shutdown(socket.fd, SHUT_WR);
       }
     }
     if (open_.empty() || overdue) return;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,10 @@ bool IsLoopback(const std::string& address) {
 absl::Status Check(const ServerOptions& options) {
   if (options.port < 0 || options.port > kMaxPort) {
     return absl::InvalidArgumentError(absl::StrCat("--port must be 0 to ", kMaxPort, "; it is ", options.port));
+  }
+  if (options.http_port < -1 || options.http_port > kMaxPort) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--http_port must be -1 to ", kMaxPort, "; it is ", options.http_port));
   }
   if (options.tls.enabled()) {
     if (const auto end = CheckTlsFiles(options.tls, absl::Now()); !end.ok()) return end.status();
@@ -107,16 +112,29 @@ WorkerPoolOptions PoolOptions(const ServerOptions& options) {
   return pool;
 }
 
+template <typename Count>
+double SumOverLanes(Count count) {
+  double sum = 0;
+  for (const Lane lane : kLanes) sum += static_cast<double>(count(lane));
+  return sum;
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, const MethodTable* methods, const JsonLog* log,
                std::unique_ptr<TokenAuthority> tokens, std::unique_ptr<RequestLog> request_log)
     : log_(*log),
+      metrics_(*methods),
       tokens_(std::move(tokens)),
       request_log_(std::move(request_log)),
       pool_(PoolOptions(options)),
-      dispatcher_(options, log, tokens_.get(), request_log_.get(), &pool_, &open_calls_),
-      services_(MakeServices(*methods, dispatcher_)) {}
+      dispatcher_(options, log, &metrics_, tokens_.get(), request_log_.get(), &pool_, &open_calls_),
+      services_(MakeServices(*methods, dispatcher_)) {
+  metrics_.AddGauge("sliceplan_queue_length", "Work that waits for a worker.",
+                    [this] { return SumOverLanes([this](Lane lane) { return pool_.queue_length(lane); }); });
+  metrics_.AddGauge("sliceplan_queue_limit", "Work that may wait for a worker at the pace measured so far.",
+                    [this] { return SumOverLanes([this](Lane lane) { return pool_.queue_limit(lane); }); });
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MethodTable* methods,
                                                       const JsonLog* log) {
@@ -178,7 +196,7 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   ApplyLimits(options, builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(open_calls_.MakeInterceptorFactory());
-  interceptors.push_back(MakeCallLog(&log_));
+  interceptors.push_back(MakeCallLog(&log_, &metrics_.calls()));
   interceptors.push_back(open_watches_.MakeInterceptorFactory());
   interceptors.push_back(MakeMalformedRequests());
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -191,6 +209,12 @@ absl::Status Server::Listen(const ServerOptions& options, const MethodTable& met
   if (server_ == nullptr || port_ == 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", target));
   grpc::HealthCheckServiceInterface* const health = server_->GetHealthCheckService();
   for (const std::string& service : methods.ServiceNames()) health->SetServingStatus(service, true);
+  if (options.http_port < 0) return absl::OkStatus();
+  // Calls, and the tokens in them, go over plaintext only where that was allowed.
+  const bool answers_calls = options.insecure_any_address || IsLoopback(options.address);
+  auto http = HttpServer::Start(options, answers_calls, &methods, &dispatcher_, &metrics_, &log_);
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
   return absl::OkStatus();
 }
 
@@ -199,14 +223,23 @@ Server::~Server() {
   Shutdown(absl::ZeroDuration());
 }
 
-void Server::BeginDrain() { server_->GetHealthCheckService()->Shutdown(); }
+void Server::BeginDrain() {
+  server_->GetHealthCheckService()->Shutdown();
+  if (http_ != nullptr) http_->BeginDrain();
+}
 
 void Server::Shutdown(absl::Duration grace) {
   open_watches_.EndAll();
   const absl::Time end = absl::Now() + grace;
+  std::thread http_drain([this, grace] {
+    if (http_ != nullptr) http_->Drain(grace);
+  });
   if (server_ != nullptr && grace > absl::ZeroDuration()) open_calls_.Close(port_, grace);
   if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(end));
+  http_drain.join();
+  // Ends every call that still waits, so that no thread of the HTTP port does.
   pool_.Stop();
+  if (http_ != nullptr) http_->Stop();
 }
 
 }  // namespace sliceplan::rpc

@@ -1,4 +1,4 @@
-// The gRPC server: listener, limits, health, reflection, worker pool, and an end without failed calls.
+// The server: listeners of gRPC and HTTP, limits, health, reflection, worker pool, and an end without failed calls.
 #ifndef SLICEPLAN_SERVER_RPC_SERVER_H_
 #define SLICEPLAN_SERVER_RPC_SERVER_H_
 
@@ -11,8 +11,10 @@
 #include "grpcpp/server.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/file_watch.h"
+#include "server/rpc/http/http_server.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
+#include "server/rpc/metrics/server_metrics.h"
 #include "server/rpc/open_calls.h"
 #include "server/rpc/open_watches.h"
 #include "server/rpc/request_log.h"
@@ -32,8 +34,12 @@ class Server {
   ~Server();
 
   int port() const { return port_; }
+  // Of HTTP; -1 when there is none.
+  int http_port() const { return http_ == nullptr ? -1 : http_->port(); }
+  ServerMetrics& metrics() { return metrics_; }
 
-  // Says NOT_SERVING to health checks of every service; serves on, so that callers can go elsewhere first.
+  // Says NOT_SERVING to health checks of every service, and 503 on /readyz; serves on, so that callers can go elsewhere
+  // first.
   void BeginDrain();
   // Closes the listener, ends health watches, refuses new calls, lets running calls end for at most `grace`, cancels
   // the rest, and returns when all have ended. Callers see answers or UNAVAILABLE, nothing in between.
@@ -53,6 +59,7 @@ class Server {
   void WatchFiles(const ServerOptions& options);
 
   const JsonLog& log_;
+  ServerMetrics metrics_;
   const std::unique_ptr<TokenAuthority> tokens_;   // null: everybody may call
   const std::unique_ptr<RequestLog> request_log_;  // may be null
   WorkerPool pool_;
@@ -62,6 +69,7 @@ class Server {
   OpenWatches open_watches_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::unique_ptr<FileWatch>> file_watches_;
+  std::unique_ptr<HttpServer> http_;
   int port_ = 0;
 };
 

@@ -12,6 +12,12 @@
 
 ABSL_FLAG(int32_t, port, 8080,
           "TCP port of gRPC; 0 takes a free one, which is printed as port=NNNNN on standard output");
+ABSL_FLAG(
+    int32_t, http_port, -1,
+    "TCP port of HTTP on the same address (Connect calls in JSON, /metrics, /healthz, /livez, /readyz); 0 takes a "
+    "free one, which is printed as http_port=NNNNN; -1: none");
+ABSL_FLAG(std::vector<std::string>, http_cors_origins, {},
+          "origins, separated by commas, whose pages may call over HTTP from browsers; * for all");
 ABSL_FLAG(std::string, address, "127.0.0.1", "address to listen on");
 ABSL_FLAG(bool, insecure_any_address, false,
           "allow plaintext on an --address that other machines reach; for networks that encrypt or are trusted");
@@ -63,6 +69,8 @@ absl::StatusOr<ServerFlags> ParseServerFlags(int argc, char** argv) {
 
   ServerFlags flags;
   flags.server.port = absl::GetFlag(FLAGS_port);
+  flags.server.http_port = absl::GetFlag(FLAGS_http_port);
+  flags.server.http_cors_origins = absl::GetFlag(FLAGS_http_cors_origins);
   flags.server.address = absl::GetFlag(FLAGS_address);
   flags.server.insecure_any_address = absl::GetFlag(FLAGS_insecure_any_address);
   flags.server.tls.certificate = absl::GetFlag(FLAGS_tls_cert);

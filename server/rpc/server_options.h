@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/rpc/request_log.h"
@@ -23,6 +24,10 @@ struct ServerOptions {
   std::string token_file;
   absl::Duration token_file_interval = absl::Seconds(1);
   RequestLogOptions request_log;
+  // HTTP on the same address: Connect calls, metrics, probes. -1: none; 0: any free port.
+  int http_port = -1;
+  // Origins whose pages may call, "https://planner.example.org"; "*": all. Empty: only pages of the same origin.
+  std::vector<std::string> http_cors_origins;
 
   int worker_threads = 0;  // 0: as many as CPUs may be used
   absl::Duration target_wait = absl::Milliseconds(250);

@@ -2,12 +2,13 @@
 """buf curl, a client of its own make, with nothing but the server's reflection."""
 
 import json
+import os
 import subprocess
 import sys
 import unittest
 
 import harness
-from harness import Settings
+from harness import REPOSITORY, Settings
 import questions
 from running_server import RunningServer
 
@@ -65,6 +66,26 @@ class BufCurl(unittest.TestCase):
         ended = self.curl(f"/{PLANNER}/EstimateTraining", request={"modle": {}})
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn("modle", ended.stderr)
+
+
+class BufCurlOverHttp(unittest.TestCase):
+    """The Connect protocol over HTTP/1.1, types from the contract."""
+
+    def test_answer_and_violations(self):
+        with RunningServer("--drain_delay=0s", "--http_port=0") as server:
+            def curl(request):
+                return subprocess.run(
+                    [Settings.buf, "curl", "--protocol", "connect", "--schema", os.path.join(REPOSITORY, "proto"),
+                     "--data", "@-", f"http://127.0.0.1:{server.http_port}/{PLANNER}/EstimateTraining"],
+                    input=json.dumps(request), capture_output=True, text=True, timeout=120, check=False)
+
+            ended = curl(questions.llama_training(questions.FSDP_CONTEXT, **questions.ROOFLINE))
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(json.loads(ended.stdout)["estimate"]["chipCount"], 8192)
+            ended = curl(questions.FIVE_VIOLATIONS)
+            self.assertEqual(ended.returncode, STATUS_PER_CODE * INVALID_ARGUMENT, ended.stderr)
+            for field in questions.FIVE_FIELDS:
+                self.assertIn(field, ended.stderr)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ class RunningServer:
         watchdog = threading.Timer(START_SECONDS, self.process.kill)
         watchdog.start()
         line = self.process.stdout.readline()
+        with_http = line and any(flag.startswith("--http_port") for flag in flags)
+        http_line = self.process.stdout.readline() if with_http else ""
         watchdog.cancel()
         self.port_seconds = time.monotonic() - self.started
         if not line.startswith("port="):
@@ -34,6 +36,7 @@ class RunningServer:
             raise AssertionError(f"the server did not start: {line!r}, {self.log_lines}")
         self.port = int(line[len("port="):])
         self.address = f"127.0.0.1:{self.port}"
+        self.http_port = int(http_line[len("http_port="):]) if with_http else None
 
     def __enter__(self):
         return self

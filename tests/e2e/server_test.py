@@ -4,6 +4,8 @@
 import answers
 import catalog_lists
 import failures
+import http_calls
+import http_limits
 import lifetime
 import serving
 import sharding
@@ -12,4 +14,5 @@ import standard_services
 import harness
 
 if __name__ == "__main__":
-    harness.main(answers, catalog_lists, failures, serving, sharding, standard_services, lifetime)
+    harness.main(answers, catalog_lists, failures, http_calls, http_limits, serving, sharding, standard_services,
+                 lifetime)

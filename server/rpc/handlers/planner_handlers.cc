@@ -50,6 +50,9 @@ std::function<planner::SearchSignal()> SignalOf(const CallContext& call, absl::T
   };
 }
 
+// A search that saw its end had time left when it proved its answer.
+bool IsTruncated(bool exhaustive, absl::Time end) { return !exhaustive && absl::Now() >= end; }
+
 void SetEnd(double elapsed_seconds, const catalog::Catalog& catalog, v1::ProposeShardingResponse* response) {
   response->mutable_search()->set_elapsed_seconds(elapsed_seconds);
   response->set_engine_version(EngineVersion());
@@ -143,11 +146,12 @@ Result PlannerHandlers::ProposeSharding(const v1::ProposeShardingRequest& reques
   if (!violations.empty()) return violations.ToResult();
 
   planner::ShardingAnswer answer;
+  const absl::Time end = EndOfSearch(start, question.limits.time_limit, call.deadline);
   if (!question.candidates.empty()) {
-    answer = planner::ProposeSharding(question.search, engine_.mappings,
-                                      SignalOf(call, EndOfSearch(start, question.limits.time_limit, call.deadline)));
+    answer = planner::ProposeSharding(question.search, engine_.mappings, SignalOf(call, end));
   }
   if (answer.cancelled) return Stopped(call);
+  call.search_truncated = IsTruncated(answer.exhaustive, end);
   AddEngineViolations(request, path, std::move(answer.violations), violations);
   if (!violations.empty()) return violations.ToResult();
 
@@ -166,11 +170,12 @@ Result PlannerHandlers::ProposeServing(const v1::ProposeShardingRequest& request
   if (!violations.empty()) return violations.ToResult();
 
   planner::ServingSearchAnswer answer;
+  const absl::Time end = EndOfSearch(start, question.limits.time_limit, call.deadline);
   if (!question.candidates.empty()) {
-    answer = planner::ProposeServing(question.search, engine_.mappings,
-                                     SignalOf(call, EndOfSearch(start, question.limits.time_limit, call.deadline)));
+    answer = planner::ProposeServing(question.search, engine_.mappings, SignalOf(call, end));
   }
   if (answer.cancelled) return Stopped(call);
+  call.search_truncated = IsTruncated(answer.exhaustive, end);
 
   const double elapsed_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   ToProto(question, answer, response);
