@@ -3,7 +3,8 @@
 #   scripts/accuracy.sh [--check] [BUILD_DIRECTORY]
 # --check: compares the tables with the committed ones instead of replacing them.
 # accuracy.csv is of the tables that profiles are fitted to, accuracy_unseen.csv of those that nothing is fitted on,
-# accuracy_machine.csv of one machine with the profile that six of its runs give.
+# accuracy_machine.csv of one machine with the profile that six of its runs give. regret*.csv, of the same tables: what the
+# plan ranked first costs where several plans of one job were measured.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 check=
@@ -27,15 +28,24 @@ find_inputs() {
 }
 
 status=0
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
 for suffix in '' _unseen _machine; do
   find_inputs "$suffix"
   committed=tests/accuracy/accuracy$suffix.csv
+  regret=tests/accuracy/regret$suffix.csv
   if [[ -z $check ]]; then
-    "$tool" accuracy "${inputs[@]}" --out "$committed"
-  elif ! "$tool" accuracy "${inputs[@]}" | diff -u "$committed" -; then
-    echo "$committed is not what the tool makes: run make calibrate" >&2
-    status=1
+    "$tool" accuracy "${inputs[@]}" --out "$committed" --regret-out "$regret"
+    continue
   fi
+  "$tool" accuracy "${inputs[@]}" --out "$made/accuracy.csv" --regret-out "$made/regret.csv"
+  for file in "$committed" "$regret"; do
+    kind=$(basename "$file" "$suffix.csv")
+    if ! diff -u "$file" "$made/$kind.csv"; then
+      echo "$file is not what the tool makes: run make calibrate" >&2
+      status=1
+    fi
+  done
 done
 if [[ -z $check ]]; then
   find_inputs ''

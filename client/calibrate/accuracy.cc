@@ -1,11 +1,13 @@
 #include "client/calibrate/accuracy.h"
 
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/calibrate/csv_text.h"
 #include "server/calibration/error_summary.h"
 
@@ -42,6 +44,7 @@ struct LineKey {
 
 struct Line {
   std::vector<Compared> figures;
+  std::set<std::string> left_out;  // what was, with its cases
   std::map<std::string, std::vector<Compared>> sweeps;
 };
 
@@ -73,12 +76,13 @@ using Lines = std::map<LineKey, Line>;
 
 Lines LinesOf(const std::vector<AnsweredCase>& answered) {
   Lines lines;
-  for (const auto& [asked, answer] : answered) {
+  for (const auto& [asked, answer, left_out] : answered) {
     for (const Prediction& said : answer.predictions) {
       const std::string metric(calibrate::NameOf(said.metric));
       const std::string standing(NameOf(asked->standing));
-      const auto add = [&, asked = asked](const LineKey& key) {
+      const auto add = [&, asked = asked, &left_out = left_out](const LineKey& key) {
         lines[key].figures.push_back(ComparedOf(said));
+        if (!left_out.empty()) lines[key].left_out.insert(left_out);
         if (!asked->sweep.empty()) lines[key].sweeps[asked->sweep].push_back(ComparedOf(said));
       };
       add({"source", asked->source, asked->accelerator, metric, standing});
@@ -111,14 +115,14 @@ std::vector<AnsweredCase> AnswerAll(const Predictor& predictor, const std::vecto
   for (const Case& one : cases) asked.push_back(&one);
   std::vector<Answer> answers = predictor.PredictAll(asked);
   std::vector<AnsweredCase> answered;
-  for (size_t i = 0; i < asked.size(); ++i) answered.push_back({asked[i], std::move(answers[i])});
+  for (size_t i = 0; i < asked.size(); ++i) answered.push_back({asked[i], std::move(answers[i]), ""});
   return answered;
 }
 
 std::string FiguresCsv(const std::vector<AnsweredCase>& answered) {
   std::string csv =
       "id,source,model,accelerator,profile,standing,metric,measured,predicted,error_percent,low,high,outcome,remark\n";
-  for (const auto& [asked, answer] : answered) {
+  for (const auto& [asked, answer, left_out] : answered) {
     for (const Prediction& said : answer.predictions) {
       absl::StrAppendFormat(&csv, "%s,%s,%s,%s,%s,%s,%s,%.5g,%.5g,%.1f,%.5g,%.5g,%s,%s\n", CsvField(asked->id),
                             CsvField(asked->source), CsvField(asked->model), asked->accelerator, answer.profile,
@@ -153,21 +157,33 @@ std::string ErrorTable(const std::vector<AnsweredCase>& answered) {
   return table;
 }
 
-std::string AccuracyCsv(const std::vector<AnsweredCase>& answered, const std::vector<AnsweredCase>& left_out) {
+std::string AccuracyCsv(const std::vector<AnsweredCase>& answered,
+                        const std::vector<std::vector<AnsweredCase>>& left_out) {
   constexpr absl::string_view kSummaryColumns[] = {
       "rows",         "mean_percent",     "median_percent",     "p90_percent", "worst_percent",
       "bias_percent", "coverage_percent", "half_width_percent", "sweeps",      "rank_correlation"};
   std::string csv = "kind,name,accelerator,metric,standing";
-  for (const absl::string_view prefix : {"", "left_out_"}) {
-    for (const absl::string_view column : kSummaryColumns) absl::StrAppend(&csv, ",", prefix, column);
-  }
+  for (const absl::string_view column : kSummaryColumns) absl::StrAppend(&csv, ",", column);
+  csv += ",left_out";
+  for (const absl::string_view column : kSummaryColumns) absl::StrAppend(&csv, ",left_out_", column);
   csv += '\n';
-  const Lines left_out_lines = LinesOf(left_out);
+  std::vector<Lines> ways;
+  for (const std::vector<AnsweredCase>& way : left_out) ways.push_back(LinesOf(way));
   for (const auto& [key, line] : LinesOf(answered)) {
-    const auto without = left_out_lines.find(key);
-    absl::StrAppend(&csv, key.kind, ",", CsvField(key.name), ",", key.accelerator, ",", key.metric, ",", key.standing,
-                    ",", SummaryFields(&line), ",",
-                    SummaryFields(without == left_out_lines.end() ? nullptr : &without->second), "\n");
+    const auto append = [&, key = key](const Line* as_is, const Line* without) {
+      absl::StrAppend(&csv, key.kind, ",", CsvField(key.name), ",", key.accelerator, ",", key.metric, ",", key.standing,
+                      ",", SummaryFields(as_is), ",",
+                      without == nullptr ? "" : CsvField(absl::StrJoin(without->left_out, " ")), ",",
+                      SummaryFields(without), "\n");
+    };
+    const auto find = [&ways, key = key](size_t way) -> const Line* {
+      const auto found = ways[way].find(key);
+      return found == ways[way].end() ? nullptr : &found->second;
+    };
+    append(&line, ways.empty() ? nullptr : find(0));
+    for (size_t way = 1; way < ways.size(); ++way) {
+      if (const Line* const without = find(way)) append(nullptr, without);
+    }
   }
   return csv;
 }
@@ -175,7 +191,7 @@ std::string AccuracyCsv(const std::vector<AnsweredCase>& answered, const std::ve
 std::string NotPredicted(const std::vector<Unmapped>& unmapped, const std::vector<AnsweredCase>& answered) {
   std::map<std::string, std::vector<std::string>> reasons;
   for (const Unmapped& row : unmapped) reasons[absl::StrCat(row.source, ": ", row.reason)].push_back(row.id);
-  for (const auto& [asked, answer] : answered) {
+  for (const auto& [asked, answer, left_out] : answered) {
     if (!answer.failure.empty()) reasons[absl::StrCat(asked->source, ": ", answer.failure)].push_back(asked->id);
   }
   std::string text;

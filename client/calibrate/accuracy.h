@@ -13,6 +13,8 @@ namespace sliceplan::calibrate {
 struct AnsweredCase {
   const Case* asked = nullptr;
   Answer answer;
+  // What was left out with the case when the constants were fitted, "source"; empty: nothing.
+  std::string left_out;
 };
 
 // In the order of `cases`, which must outlive the result.
@@ -27,8 +29,9 @@ std::string FiguresCsv(const std::vector<AnsweredCase>& answered);
 std::string ErrorTable(const std::vector<AnsweredCase>& answered);
 
 // The same lines as a table (README.md lists its columns): as the profiles are, and with the constants fitted without
-// each line's group. `left_out` has the cases of `answered`, in their order, or none.
-std::string AccuracyCsv(const std::vector<AnsweredCase>& answered, const std::vector<AnsweredCase>& left_out);
+// each line's group. `left_out` is what AnswerLeftOut gives; a line has one more below it for each further way.
+std::string AccuracyCsv(const std::vector<AnsweredCase>& answered,
+                        const std::vector<std::vector<AnsweredCase>>& left_out);
 
 // Rows that were not predicted: id and reason, and how often each reason occurs.
 std::string NotPredicted(const std::vector<Unmapped>& unmapped, const std::vector<AnsweredCase>& answered);

@@ -31,6 +31,8 @@ absl::string_view NameOf(Metric metric);
 struct Measured {
   Metric metric = Metric::kStepSeconds;
   double value = 0;  // above 0
+  // Follows from the others of its case: compared, not fitted to.
+  bool derived = false;
 };
 
 // How a case counts.
@@ -43,10 +45,11 @@ enum class Standing {
 };
 
 struct Case {
-  std::string id;           // "MOS-001"
-  std::string source;       // what is left out together: "MOS"
-  std::string model;        // as the table has it
-  std::string accelerator;  // catalog id
+  std::string id;            // "MOS-001"
+  std::string source;        // what is left out together: "MOS"
+  std::string model;         // as the table has it
+  std::string architecture;  // of the model, where the table has several names for one; empty: `model`
+  std::string accelerator;   // catalog id
   // Rows of the error table that this case is counted in, besides those of its source, chip and metric: "tpu-dense",
   // "gpu-vendor-dense", "gpu-all".
   std::vector<std::string> groups;
@@ -54,6 +57,8 @@ struct Case {
   std::string remark;  // why it is not scored, or what was taken for what its row does not say
   // Cases of one sweep differ in plan or load alone; ranks are compared within it. Empty: in none.
   std::string sweep;
+  // Cases of one job differ in plan alone: the same model, work, chips and software. Empty: of none.
+  std::string job;
   std::variant<v1::EstimateTrainingRequest, v1::EstimateServingRequest> question;
   std::vector<Measured> measured;  // one per metric, at least one
 };

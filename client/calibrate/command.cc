@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/calibrate/accuracy.h"
@@ -17,6 +20,7 @@
 #include "client/calibrate/predictor.h"
 #include "client/calibrate/profile_fit.h"
 #include "client/calibrate/profile_text.h"
+#include "client/calibrate/regret.h"
 
 namespace sliceplan::calibrate {
 namespace {
@@ -42,12 +46,14 @@ struct Flags {
   std::string folds;    // read
   std::string figures;  // written
   std::string out;
+  std::string regret_out;
   // Of `fit`.
   std::string plan;
   std::vector<std::string> profiles;
   std::string leave_out;
   std::string priors = "catalog";
   std::string folds_out;
+  calibration::FitOptions options;
   Provenance provenance;
 };
 
@@ -56,15 +62,20 @@ struct Session {
   CaseTable cases;
   std::unique_ptr<Predictor> predictor;
   std::vector<AnsweredCase> answered;
-  std::vector<AnsweredCase> left_out;  // empty without folds
+  std::vector<std::vector<AnsweredCase>> left_out;  // of AnswerLeftOut; empty without folds
+
+  // By the first way of leaving out; empty without folds.
+  std::vector<AnsweredCase> FirstLeftOut() const {
+    return left_out.empty() ? std::vector<AnsweredCase>() : left_out.front();
+  }
 
   absl::Status Open(const Flags& flags) {
-    absl::StatusOr<CaseTable> read = ReadCases(flags.files);
-    if (!read.ok()) return read.status();
-    cases = *std::move(read);
     absl::StatusOr<std::unique_ptr<Predictor>> created = Predictor::Create(flags.catalog_dir);
     if (!created.ok()) return created.status();
     predictor = *std::move(created);
+    absl::StatusOr<CaseTable> read = ReadCases(flags.files, predictor->catalog());
+    if (!read.ok()) return read.status();
+    cases = *std::move(read);
     answered = AnswerAll(*predictor, cases.cases);
     if (flags.folds.empty()) return absl::OkStatus();
     const absl::StatusOr<Table> table = ReadTable(flags.folds);
@@ -88,10 +99,16 @@ int Report(const absl::Status& status, std::ostream& err) {
   return kUsageError;
 }
 
-void PrintTables(const std::vector<AnsweredCase>& answered, const std::vector<AnsweredCase>& left_out,
+void PrintTables(const std::vector<AnsweredCase>& answered, const std::vector<std::vector<AnsweredCase>>& left_out,
                  std::ostream& out) {
   out << "As the profiles are:\n" << ErrorTable(answered);
-  if (!left_out.empty()) out << "\nWith the constants fitted without each row's group:\n" << ErrorTable(left_out);
+  for (size_t way = 0; way < left_out.size(); ++way) {
+    std::set<std::string> kinds;
+    for (const AnsweredCase& one : left_out[way]) kinds.insert(one.left_out);
+    kinds.erase("");
+    out << "\nWith the constants fitted without each row's group (" << absl::StrJoin(kinds, ", ") << "):\n"
+        << ErrorTable(left_out[way]);
+  }
 }
 
 int Errors(const Flags& flags, Session& session, std::ostream& out, std::ostream& err) {
@@ -105,6 +122,10 @@ int Errors(const Flags& flags, Session& session, std::ostream& out, std::ostream
 }
 
 int Accuracy(const Flags& flags, Session& session, std::ostream& out, std::ostream& err) {
+  if (!flags.regret_out.empty()) {
+    const std::string regret = RegretCsv(session.answered, session.FirstLeftOut());
+    if (const int failed = Report(WriteText(flags.regret_out, regret), err)) return failed;
+  }
   const std::string csv = AccuracyCsv(session.answered, session.left_out);
   if (flags.out.empty()) {
     out << csv;
@@ -115,7 +136,7 @@ int Accuracy(const Flags& flags, Session& session, std::ostream& out, std::ostre
 }
 
 int Plots(const Flags& flags, Session& session, std::ostream& out, std::ostream& err) {
-  for (const Picture& picture : PicturesOf(session.answered, session.left_out, session.predictor->catalog())) {
+  for (const Picture& picture : PicturesOf(session.answered, session.FirstLeftOut(), session.predictor->catalog())) {
     const std::string file = absl::StrCat(flags.out, "/", picture.file);
     if (const int failed = Report(WriteText(file, picture.svg), err)) return failed;
     out << file << '\n';
@@ -123,28 +144,55 @@ int Plots(const Flags& flags, Session& session, std::ostream& out, std::ostream&
   return session.HasPredictions() ? kDone : kNothingToDo;
 }
 
-absl::StatusOr<std::vector<ProfilePlan>> ReadPlan(const Flags& flags, const catalog::Catalog& catalog) {
+absl::StatusOr<std::vector<FitPlan>> ReadPlan(const Flags& flags, const catalog::Catalog& catalog) {
   const absl::StatusOr<Table> table = flags.plan.empty() ? Table::Parse(DefaultFitPlan()) : ReadTable(flags.plan);
   if (!table.ok()) return table.status();
-  absl::StatusOr<std::vector<ProfilePlan>> plans = ToFitPlan(*table, catalog.calibration_profiles());
+  absl::StatusOr<std::vector<FitPlan>> plans = ToFitPlan(*table, catalog.calibration_profiles());
   if (!plans.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(flags.plan.empty() ? "the built-in plan" : flags.plan, ": ", plans.status().message()));
   }
-  for (ProfilePlan& plan : *plans) {
-    if (!flags.leave_out.empty()) plan.leave_out = *ToLeaveOut(flags.leave_out);
+  for (FitPlan& plan : *plans) {
+    if (!flags.leave_out.empty()) plan.leave_outs = {*ToLeaveOut(flags.leave_out)};
     if (flags.priors == "plan") continue;
     for (calibration::FreeConstant& constant : plan.constants) constant.prior = constant.start;
   }
   for (const std::string& name : flags.profiles) {
-    if (std::none_of(plans->begin(), plans->end(), [&](const auto& plan) { return plan.profile == name; }))
+    if (absl::c_none_of(*plans, [&](const auto& plan) { return absl::c_linear_search(plan.profiles, name); }))
       return absl::InvalidArgumentError(absl::StrCat("The plan has no profile ", name, "."));
   }
   return plans;
 }
 
-int FitProfiles(const Flags& flags, Session& session, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<std::vector<ProfilePlan>> plans = ReadPlan(flags, session.predictor->catalog());
+// What was fitted, with a line for each constant that moved.
+void PrintFit(const FittedPlan& fitted, std::ostream& out) {
+  const FitPlan& plan = fitted.plan;
+  for (const FittedProfile& profile : fitted.profiles) {
+    if (profile.figures == 0) continue;
+    out << profile.name << ": " << profile.figures << " figures of " << profile.sources.size() << " sources\n";
+  }
+  for (size_t way = 0; way < fitted.fits.size(); ++way)
+    out << "  " << fitted.fits[way].folds.size() << " folds (" << NameOf(plan.leave_outs[way]) << ")\n";
+  for (size_t c = 0; c < plan.names.size(); ++c) {
+    out << "  " << plan.constants[c].name;
+    if (fitted.Moves(c)) {
+      out << " " << plan.constants[c].start << " -> " << fitted.all().constants[c] << '\n';
+    } else {
+      out << " stays " << plan.constants[c].start << ": no figure depends on it\n";
+    }
+  }
+  out << std::flush;  // a fit takes minutes: each shows when it is done
+}
+
+absl::Status CheckOutputs(const Flags& flags) {
+  for (const std::string& file : {flags.out, flags.folds_out, flags.figures, flags.regret_out}) {
+    if (const absl::Status status = CheckWritable(file); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+int FitAction(const Flags& flags, Session& session, std::ostream& out, std::ostream& err) {
+  const absl::StatusOr<std::vector<FitPlan>> plans = ReadPlan(flags, session.predictor->catalog());
   if (!plans.ok()) return Report(plans.status(), err);
   Provenance provenance = flags.provenance;
   if (provenance.as_of.empty()) provenance.as_of = absl::FormatTime(kDate, absl::Now(), absl::UTCTimeZone());
@@ -154,19 +202,18 @@ int FitProfiles(const Flags& flags, Session& session, std::ostream& out, std::os
   }
   std::vector<catalog::v1::CalibrationProfile> records;
   std::vector<ProfileFolds> folds;
-  for (const ProfilePlan& plan : *plans) {
-    const auto& wanted = flags.profiles;
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), plan.profile) == wanted.end()) continue;
-    const FittedProfile fitted = FitProfile(*session.predictor, plan, session.answered);
+  for (const FitPlan& plan : *plans) {
+    const auto wanted = [&](const std::string& name) { return absl::c_linear_search(flags.profiles, name); };
+    if (!flags.profiles.empty() && absl::c_none_of(plan.profiles, wanted)) continue;
+    const FittedPlan fitted = FitProfiles(*session.predictor, plan, session.answered, flags.options);
     if (fitted.figures == 0) continue;
-    const catalog::v1::CalibrationProfile before = session.predictor->Profile(plan.profile);
-    records.push_back(FittedRecord(before, fitted, provenance));
-    folds.push_back(FoldsOf(fitted));
-    out << plan.profile << ": " << fitted.figures << " figures of " << fitted.sources.size() << " sources, "
-        << folds.back().values.size() << " folds (" << NameOf(plan.leave_out) << ")\n";
-    for (size_t c = 0; c < plan.names.size(); ++c)
-      out << "  " << plan.constants[c].name << " " << plan.constants[c].start << " -> " << fitted.fits.all.constants[c]
-          << std::endl;  // a fit takes minutes: each profile shows when it is done
+    for (size_t i = 0; i < plan.profiles.size(); ++i) {
+      if (fitted.profiles[i].figures == 0) continue;
+      records.push_back(FittedRecord(session.predictor->Profile(plan.profiles[i]), fitted, i, provenance));
+    }
+    const std::vector<ProfileFolds> own = FoldsOf(fitted);
+    folds.insert(folds.end(), own.begin(), own.end());
+    PrintFit(fitted, out);
   }
   if (records.empty()) {
     err << "sliceplan-calibrate: no scored row was predicted by a profile that is to be fitted\n";
@@ -178,9 +225,8 @@ int FitProfiles(const Flags& flags, Session& session, std::ostream& out, std::os
   for (const catalog::v1::CalibrationProfile& record : records) session.predictor->Try(record);
   const std::vector<AnsweredCase> after = AnswerAll(*session.predictor, session.cases.cases);
   out << "\nBefore the fit:\n" << ErrorTable(session.answered) << '\n';
-  const bool has_folds = std::any_of(folds.begin(), folds.end(), [](const auto& fold) { return !fold.values.empty(); });
-  PrintTables(after, has_folds ? AnswerLeftOut(*session.predictor, after, folds) : std::vector<AnsweredCase>(), out);
-  if (!has_folds) out << "\nNothing is left out: all rows are of one group. With --leave-out row each run is one.\n";
+  PrintTables(after, AnswerLeftOut(*session.predictor, after, folds), out);
+  if (folds.empty()) out << "\nNothing is left out: all rows are of one group. With --leave-out row each run is one.\n";
   if (!flags.out.empty()) {
     if (const int failed = Report(WriteText(flags.out, ProfileText(records)), err)) return failed;
   }
@@ -229,13 +275,19 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out, std
       ->capture_default_str();
   fit->add_option("--out", flags.out, "file for the fitted profiles (textproto, for --catalog_dir)");
   fit->add_option("--folds-out", flags.folds_out, "file for the constants without each group (CSV)");
+  fit->add_flag("--linear-folds", flags.options.linear_folds,
+                "fit each fold to predictions that are linear about the fit of all: minutes in place of hours");
+  fit->add_option("--max-iterations", flags.options.max_iterations, "steps of a fit at most")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   fit->add_option("--as-of", flags.provenance.as_of, "date of the measurements, YYYY-MM-DD (default: today)");
   fit->add_option("--profile-version", flags.provenance.version, "version to write (default: the next of the month)");
-  fit->callback([&] { action = FitProfiles; });
+  fit->callback([&] { action = FitAction; });
 
   CLI::App* const accuracy = AddSubcommand(app, "accuracy", "writes the error table as CSV", flags);
   AddFolds(accuracy, flags);
   accuracy->add_option("--out", flags.out, "file (default: standard output)");
+  accuracy->add_option("--regret-out", flags.regret_out, "file for what the plan ranked first costs, by job (CSV)");
   accuracy->callback([&] { action = Accuracy; });
 
   CLI::App* const plots = AddSubcommand(app, "plots", "draws predicted against measured, and residuals, as SVG", flags);
@@ -248,6 +300,10 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out, std
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     return app.exit(error, out, err) == 0 ? kDone : kUsageError;
+  }
+  // Before the predictions, which take a while. Pictures go to a directory.
+  if (!plots->parsed()) {
+    if (const int failed = Report(CheckOutputs(flags), err)) return failed;
   }
   Session session;
   if (const int failed = Report(session.Open(flags), err)) return failed;

@@ -74,9 +74,9 @@ v1::Parallelism PlanOf(const Engine& engine) {
   return plan;
 }
 
-v1::Slice SliceOf(const Row& row, const Engine& engine) {
+v1::Slice SliceOf(const std::string& accelerator, const Engine& engine) {
   v1::Slice slice;
-  slice.set_accelerator(std::string(row.Text("accelerator")));
+  slice.set_accelerator(accelerator);
   slice.set_chip_count(static_cast<int32_t>(engine.tensor * engine.pipeline * engine.data));
   return slice;
 }
@@ -109,13 +109,13 @@ absl::Status SetOnePool(const Row& row, v1::EstimateServingRequest& request, Cas
     return absl::InvalidArgumentError(
         "degrees of a whole deployment rather than of an engine: its layout is not stated");
   }
-  *request.mutable_slice() = SliceOf(row, engine);
+  *request.mutable_slice() = SliceOf(made.accelerator, engine);
   *request.mutable_parallelism() = PlanOf(engine);
   request.mutable_workload()->set_concurrency(static_cast<int32_t>(users));
   return absl::OkStatus();
 }
 
-absl::Status SetTwoPools(const Row& row, v1::EstimateServingRequest& request) {
+absl::Status SetTwoPools(const Row& row, const Case& made, v1::EstimateServingRequest& request) {
   const int64_t decode_batch = row.Count("decode_batch_size").value_or(0);
   const std::optional<int64_t> readers = row.Count("prefill_num_workers");
   const std::optional<int64_t> writers = row.Count("decode_num_workers");
@@ -124,7 +124,7 @@ absl::Status SetTwoPools(const Row& row, v1::EstimateServingRequest& request) {
     const Engine engine = EngineOf(row, prefix);
     v1::Pool& pool = *request.add_pools();
     pool.set_role(role);
-    *pool.mutable_slice() = SliceOf(row, engine);
+    *pool.mutable_slice() = SliceOf(made.accelerator, engine);
     *pool.mutable_parallelism() = PlanOf(engine);
     pool.set_replica_count(static_cast<int32_t>(count));
     return engine;
@@ -137,7 +137,13 @@ absl::Status SetTwoPools(const Row& row, v1::EstimateServingRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Case> CaseOf(const Row& row) {
+// Names of one architecture are left out together.
+std::string ArchitectureOf(absl::string_view model_path) {
+  const std::string preset = ModelOfPath(model_path).preset();
+  return preset == "deepseek-r1" ? "deepseek-v3" : preset;
+}
+
+absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
   const std::optional<double> prompt = row.Number("isl");
   const std::optional<double> output = row.Number("osl");
   const std::optional<double> first = row.Number("silicon_ttft_ms");
@@ -148,14 +154,15 @@ absl::StatusOr<Case> CaseOf(const Row& row) {
   Case made;
   made.id = std::string(row.Text("id"));
   made.model = std::string(row.Text("model_path"));
-  made.accelerator = std::string(row.Text("accelerator"));
+  made.architecture = ArchitectureOf(made.model);
+  made.accelerator = ChipOf(row.Text("accelerator"), catalog);
   v1::EstimateServingRequest request;
   *request.mutable_model() = ModelOfPath(made.model);
   SetLengths(*prompt, *output, *request.mutable_workload());
   SetFormats(row, *request.mutable_workload()->mutable_precision());
   request.set_calibration_profile(ProfileOf(row.Text("backend"), made.accelerator));
   const bool apart = row.Text("mode") == "disagg";
-  const absl::Status load = apart ? SetTwoPools(row, request) : SetOnePool(row, request, made);
+  const absl::Status load = apart ? SetTwoPools(row, made, request) : SetOnePool(row, request, made);
   if (!load.ok()) return load;
 
   made.source = absl::StrCat(apart ? "corpus-disagg-" : "corpus-", row.Text("backend"));
@@ -165,12 +172,13 @@ absl::StatusOr<Case> CaseOf(const Row& row) {
   const double first_seconds = *first * kSecondsPerMillisecond;
   const double token_seconds = *token * kSecondsPerMillisecond;
   made.measured = {{Metric::kTimeToFirstToken, first_seconds}, {Metric::kTimePerOutputToken, token_seconds}};
-  if (!apart) {
+  if (!apart || row.Count("concurrency")) {
     // Users in a closed loop: Little's law.
     const v1::ServingWorkload& workload = request.workload();
     const double written = workload.output_distribution().moments().mean_tokens();
-    made.measured.push_back({Metric::kOutputTokensPerSecond,
-                             workload.concurrency() * written / (first_seconds + (written - 1) * token_seconds)});
+    const double rate = workload.concurrency() * written / (first_seconds + (written - 1) * token_seconds);
+    made.measured.push_back({Metric::kOutputTokensPerSecond, rate, /*derived=*/true});
+    made.job = absl::StrCat(row.Text("backend"), "/", row.Text("backend_version"), "/", JobOf(request));
   }
   if (row.Text("precision").empty() && made.remark.empty())
     made.remark = "the weights' format is not stated: taken as published";
@@ -239,7 +247,7 @@ void MarkContradictions(const std::vector<Sibling>& siblings, std::vector<Case>&
 
 }  // namespace
 
-CaseTable EndToEndCases(const Table& table) {
+CaseTable EndToEndCases(const Table& table, const catalog::Catalog& catalog) {
   CaseTable cases;
   std::set<std::string> seen;
   std::map<std::string, std::vector<Sibling>> siblings;
@@ -248,7 +256,7 @@ CaseTable EndToEndCases(const Table& table) {
       AddUnmapped(row, "corpus", "a measurement that is listed twice", cases);
       continue;
     }
-    absl::StatusOr<Case> made = CaseOf(row);
+    absl::StatusOr<Case> made = CaseOf(row, catalog);
     if (!made.ok()) {
       AddUnmapped(row, "corpus", std::string(made.status().message()), cases);
       continue;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/catalog/efficiency.h"
 #include "server/catalog/problems.h"
 #include "server/catalog/serving_efficiency.h"
@@ -24,8 +26,9 @@ constexpr struct {
     {LeaveOut::kSourceAndModel, "source+model"},
 };
 
-// Whether the catalog would load `record`.
-absl::Status Check(const CalibrationProfile& record) {
+}  // namespace
+
+absl::Status CheckProfile(const CalibrationProfile& record) {
   catalog::Problems problems;
   catalog::RecordProblems record_problems(problems, "", record.name());
   std::vector<std::string> accelerators = {""};
@@ -40,6 +43,8 @@ absl::Status Check(const CalibrationProfile& record) {
   }
   return problems.ToStatus();
 }
+
+namespace {
 
 // The free constant of a row.
 absl::StatusOr<calibration::FreeConstant> ToFreeConstant(const Row& row, const ConstantName& name,
@@ -73,9 +78,32 @@ absl::StatusOr<calibration::FreeConstant> ToFreeConstant(const Row& row, const C
   }
   for (const double bound : {free.lower, free.upper}) {
     constant->set_value(bound);
-    if (const absl::Status status = Check(record); !status.ok()) return status;
+    if (const absl::Status status = CheckProfile(record); !status.ok()) return status;
   }
   return free;
+}
+
+// The profiles of each fit: those that lines name together.
+std::vector<FitPlan> PlansOfProfiles(const Table& table) {
+  std::vector<FitPlan> plans;
+  for (const Row& row : table.rows()) {
+    FitPlan joined;
+    size_t at = plans.size();
+    const std::vector<std::string> names = NamesIn(row.Text("profile"));
+    for (size_t i = plans.size(); i-- > 0;) {
+      const bool meets =
+          absl::c_any_of(names, [&](const auto& name) { return absl::c_linear_search(plans[i].profiles, name); });
+      if (!meets) continue;
+      joined.profiles.insert(joined.profiles.begin(), plans[i].profiles.begin(), plans[i].profiles.end());
+      plans.erase(plans.begin() + static_cast<std::ptrdiff_t>(i));
+      at = i;
+    }
+    for (const std::string& name : names) {
+      if (!absl::c_linear_search(joined.profiles, name)) joined.profiles.push_back(name);
+    }
+    if (!names.empty()) plans.insert(plans.begin() + static_cast<std::ptrdiff_t>(at), std::move(joined));
+  }
+  return plans;
 }
 
 }  // namespace
@@ -98,7 +126,7 @@ std::string FoldOf(LeaveOut leave_out, const Case& asked) {
   switch (leave_out) {
     case LeaveOut::kRow: return asked.id;
     case LeaveOut::kSource: return asked.source;
-    case LeaveOut::kModel: return asked.model;
+    case LeaveOut::kModel: return asked.architecture.empty() ? asked.model : asked.architecture;
     case LeaveOut::kAccelerator: return asked.accelerator;
     case LeaveOut::kSourceAndModel: return absl::StrCat(asked.source, " ", asked.model);
   }
@@ -126,33 +154,60 @@ CalibrationProfile WithConstants(CalibrationProfile record, const std::vector<Co
   return record;
 }
 
-absl::StatusOr<std::vector<ProfilePlan>> ToFitPlan(const Table& table, absl::Span<const CalibrationProfile> profiles) {
+std::vector<std::string> NamesIn(absl::string_view cell) {
+  return absl::StrSplit(cell, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+}
+
+std::vector<size_t> ConstantsOf(const FitPlan& plan, size_t profile) {
+  std::vector<size_t> constants;
+  for (size_t c = 0; c < plan.names.size(); ++c) {
+    if (absl::c_linear_search(plan.holders[c], profile)) constants.push_back(c);
+  }
+  return constants;
+}
+
+absl::StatusOr<std::vector<FitPlan>> ToFitPlan(const Table& table, absl::Span<const CalibrationProfile> profiles) {
   for (const char* column : {"profile", "leave_out", "constant", "scale", "spread", "lower", "upper"}) {
     if (!table.Has(column)) return absl::InvalidArgumentError(absl::StrCat("The column ", column, " is missing."));
   }
-  std::vector<ProfilePlan> plans;
+  std::vector<FitPlan> plans = PlansOfProfiles(table);
   for (const Row& row : table.rows()) {
-    const std::string profile(row.Text("profile"));
+    const std::vector<std::string> names = NamesIn(row.Text("profile"));
     const ConstantName name = {std::string(row.Text("family")), std::string(row.Text("constant"))};
     const auto refuse = [&](absl::string_view what) {
-      return absl::InvalidArgumentError(absl::StrCat("Line ", row.line(), ": ", profile, " ", name.family,
+      return absl::InvalidArgumentError(absl::StrCat("Line ", row.line(), ": ", row.Text("profile"), " ", name.family,
                                                      name.family.empty() ? "" : "/", name.constant, ": ", what));
     };
-    const auto record =
-        std::find_if(profiles.begin(), profiles.end(), [&](const auto& known) { return known.name() == profile; });
-    if (record == profiles.end()) return refuse("there is no such profile");
-    const std::optional<LeaveOut> leave_out = ToLeaveOut(row.Text("leave_out"));
-    if (!leave_out) return refuse("leave_out must be row, source, model, accelerator or source+model");
-    auto plan = std::find_if(plans.begin(), plans.end(), [&](const auto& known) { return known.profile == profile; });
-    if (plan == plans.end()) plan = plans.insert(plan, {profile, *leave_out, {}, {}});
-    if (plan->leave_out != *leave_out) return refuse("leave_out must be the same in all lines of a profile");
-    const absl::StatusOr<calibration::FreeConstant> free = ToFreeConstant(row, name, *record);
-    if (!free.ok()) return refuse(free.status().message());
-    for (const calibration::FreeConstant& other : plan->constants) {
-      if (other.name == free->name) return refuse("is there twice");
+    if (names.empty()) return refuse("there is no such profile");
+    FitPlan& plan = *absl::c_find_if(
+        plans, [&](const FitPlan& known) { return absl::c_linear_search(known.profiles, names.front()); });
+    std::vector<LeaveOut> leave_outs;
+    for (const std::string& word : NamesIn(row.Text("leave_out"))) {
+      const std::optional<LeaveOut> leave_out = ToLeaveOut(word);
+      if (!leave_out) return refuse("leave_out must be row, source, model, accelerator or source+model");
+      leave_outs.push_back(*leave_out);
     }
-    plan->names.push_back(name);
-    plan->constants.push_back(*free);
+    if (leave_outs.empty()) return refuse("leave_out must be row, source, model, accelerator or source+model");
+    if (plan.leave_outs.empty()) plan.leave_outs = leave_outs;
+    if (plan.leave_outs != leave_outs) return refuse("leave_out must be the same in all lines of a profile");
+    std::vector<size_t> holders;
+    std::optional<calibration::FreeConstant> shared;
+    for (const std::string& profile : names) {
+      const auto record = absl::c_find_if(profiles, [&](const auto& known) { return known.name() == profile; });
+      if (record == profiles.end()) return refuse("there is no such profile");
+      const absl::StatusOr<calibration::FreeConstant> free = ToFreeConstant(row, name, *record);
+      if (!free.ok()) return refuse(free.status().message());
+      if (!shared) shared = *free;
+      if (free->start != shared->start) return refuse("is shared, and its values in the profiles differ");
+      holders.push_back(static_cast<size_t>(absl::c_find(plan.profiles, profile) - plan.profiles.begin()));
+      for (const size_t other : ConstantsOf(plan, holders.back())) {
+        if (plan.names[other] == name) return refuse("is there twice");
+      }
+    }
+    if (holders.size() == 1 && plan.profiles.size() > 1) shared->name = absl::StrCat(names.front(), " ", shared->name);
+    plan.names.push_back(name);
+    plan.holders.push_back(std::move(holders));
+    plan.constants.push_back(*std::move(shared));
   }
   return plans;
 }

@@ -33,17 +33,29 @@ struct ConstantName {
   }
 };
 
-struct ProfilePlan {
-  std::string profile;
-  LeaveOut leave_out = LeaveOut::kSource;
+// One fit: of a profile, or of several that share constants.
+struct FitPlan {
+  std::vector<std::string> profiles;
+  std::vector<LeaveOut> leave_outs;  // each gives a set of folds; at least one
   std::vector<ConstantName> names;
+  std::vector<std::vector<size_t>> holders;          // of each constant: the profiles that have it, by index
   std::vector<calibration::FreeConstant> constants;  // in the order of `names`; `start` is what the catalog says
 };
 
-// One entry per profile, in the order of the table. INVALID_ARGUMENT, with the line: no such
-// profile, family or constant; numbers that are missing or make no sense; bounds that the profile's own rules refuse.
-absl::StatusOr<std::vector<ProfilePlan>> ToFitPlan(const Table& table,
-                                                   absl::Span<const catalog::v1::CalibrationProfile> profiles);
+// Profiles that a line names together are fitted together, the others alone; in the order of the table.
+// INVALID_ARGUMENT, with the line: no such profile, family or constant; numbers that are missing or make no sense;
+// bounds that a profile's own rules refuse; a shared constant whose values differ.
+absl::StatusOr<std::vector<FitPlan>> ToFitPlan(const Table& table,
+                                               absl::Span<const catalog::v1::CalibrationProfile> profiles);
+
+// The constants of one of the plan's profiles, as indices of `names`.
+std::vector<size_t> ConstantsOf(const FitPlan& plan, size_t profile);
+
+// Whether the catalog would load `record`: its constants are known and within their ranges.
+absl::Status CheckProfile(const catalog::v1::CalibrationProfile& record);
+
+// The names of a cell that lists them, between blanks.
+std::vector<std::string> NamesIn(absl::string_view cell);
 
 // The constant in `record`, nullptr when it is not there.
 catalog::v1::Constant* FindConstant(catalog::v1::CalibrationProfile& record, const ConstantName& name);

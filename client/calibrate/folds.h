@@ -25,16 +25,17 @@ struct ProfileFolds {
 // The table that ToFolds reads: columns profile, leave_out, left_out, family, constant, value.
 std::string FoldsCsv(const std::vector<ProfileFolds>& folds);
 
-// INVALID_ARGUMENT: a column is missing, an unknown profile or constant, a value that is no number, folds of one
-// profile that set different constants.
+// One entry per profile and way of leaving out. INVALID_ARGUMENT: a column is missing, an unknown profile or constant,
+// a value that is no number or that the catalog would refuse, folds of one entry that set different constants.
 absl::StatusOr<std::vector<ProfileFolds>> ToFolds(const Table& table,
                                                   absl::Span<const catalog::v1::CalibrationProfile> profiles);
 
-// `answered` again, each case with the constants fitted without its group. A case whose group is in no fold was not
-// used in the fit: its answer stays. Cases of profiles without folds, and those that are not scored, have no
-// predictions.
-std::vector<AnsweredCase> AnswerLeftOut(Predictor& predictor, const std::vector<AnsweredCase>& answered,
-                                        const std::vector<ProfileFolds>& folds);
+// `answered` again, each case with the constants fitted without its group (`AnsweredCase::left_out` says what that is),
+// once per way of leaving out: first by the first that each profile has in `folds`, then by the second of the profiles
+// that have one, and so on. A case whose group is in no fold was not used in the fit: its answer stays. Cases of
+// profiles without folds, and those that are not scored, have no predictions.
+std::vector<std::vector<AnsweredCase>> AnswerLeftOut(Predictor& predictor, const std::vector<AnsweredCase>& answered,
+                                                     const std::vector<ProfileFolds>& folds);
 
 }  // namespace sliceplan::calibrate
 

@@ -1,4 +1,4 @@
-// The constants of one profile fitted to measured cases, through the service's own handlers.
+// The constants of profiles fitted to measured cases, through the service's own handlers.
 #ifndef SLICEPLAN_CLIENT_CALIBRATE_PROFILE_FIT_H_
 #define SLICEPLAN_CLIENT_CALIBRATE_PROFILE_FIT_H_
 
@@ -22,22 +22,35 @@ struct FittedInterval {
   calibration::IntervalRatios ratios;  // valid for at least one figure
 };
 
+// What one profile of a fit was fitted on.
 struct FittedProfile {
-  ProfilePlan plan;
-  size_t figures = 0;             // that were fitted to
+  std::string name;
+  size_t figures = 0;             // 0: nothing was measured, the profile stays as it is
   std::set<std::string> sources;  // of them
   std::set<std::string> accelerators;
-  calibration::CrossValidation fits;
-  std::vector<FittedInterval> intervals;
+  std::vector<FittedInterval> intervals;  // over the folds of all ways of leaving out
 };
 
-// Fits the plan's constants to the cases of `answered` that are scored and whose answer came from the plan's profile:
-// every figure but memory, which these constants do not move. Leaves the predictor with the profile that it had.
-// Constants have four digits.
-FittedProfile FitProfile(Predictor& predictor, const ProfilePlan& plan, const std::vector<AnsweredCase>& answered);
+struct FittedPlan {
+  FitPlan plan;
+  size_t figures = 0;                   // of all profiles
+  std::vector<FittedProfile> profiles;  // in the order of the plan
+  // One per way of leaving out, in the order of the plan; `all` and `moves` are the same in each.
+  std::vector<calibration::CrossValidation> fits;
 
-// As the folds table has them.
-ProfileFolds FoldsOf(const FittedProfile& fitted);
+  const calibration::Fit& all() const { return fits.front().all; }
+  // Whether any figure depends on the constant: the others say nothing about measurements.
+  bool Moves(size_t constant) const { return fits.front().moves[constant]; }
+};
+
+// Fits the plan's constants to the cases of `answered` that are scored and whose answer came from a profile of the
+// plan: every figure but memory, which these constants do not move, and what follows from other figures. Leaves the
+// predictor with the profiles that it had. Constants have four digits. Without figures nothing but `plan` is set.
+FittedPlan FitProfiles(Predictor& predictor, const FitPlan& plan, const std::vector<AnsweredCase>& answered,
+                       const calibration::FitOptions& options = {});
+
+// As the folds table has them: for each profile with figures, each way of leaving out that has folds.
+std::vector<ProfileFolds> FoldsOf(const FittedPlan& fitted);
 
 }  // namespace sliceplan::calibrate
 

@@ -15,10 +15,11 @@ struct Provenance {
   std::string version;  // empty: the next of the month of `as_of`, "2026-11.3"
 };
 
-// `record` with the fitted constants, each with what it was fitted on and its range over the folds, and the intervals
-// that enough figures support; the other constants stay as they are.
-catalog::v1::CalibrationProfile FittedRecord(const catalog::v1::CalibrationProfile& record, const FittedProfile& fitted,
-                                             const Provenance& provenance);
+// `record`, the plan's `profile`-th, with the fitted constants, each with what it was fitted on and its range over the
+// folds, and the intervals that enough figures support. The other constants stay as they are, and so do those that no
+// figure depends on.
+catalog::v1::CalibrationProfile FittedRecord(const catalog::v1::CalibrationProfile& record, const FittedPlan& fitted,
+                                             size_t profile, const Provenance& provenance);
 
 // The text of a file of --catalog_dir.
 std::string ProfileText(const std::vector<catalog::v1::CalibrationProfile>& records);

@@ -71,9 +71,10 @@ absl::StatusOr<Layout> LayoutOf(const Row& row, int64_t chips) {
   return layout;
 }
 
-void SetSlices(const Row& row, const Layout& layout, v1::EstimateServingRequest& request) {
+void SetSlices(const Row& row, const Layout& layout, const std::string& accelerator,
+               v1::EstimateServingRequest& request) {
   v1::Slice slice;
-  slice.set_accelerator(std::string(row.Text("accelerator")));
+  slice.set_accelerator(accelerator);
   slice.set_chip_count(layout.chips);
   v1::Parallelism plan;
   *plan.mutable_ici() = layout.degrees;
@@ -214,12 +215,12 @@ absl::Status AskWhole(const Row& row, Case& made, v1::ServingWorkload& workload)
   return absl::OkStatus();
 }
 
-absl::StatusOr<Case> CaseOf(const Row& row) {
+absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
   const std::optional<int64_t> chips = row.Count("chips");
   if (row.Text("accelerator").empty())
     return absl::InvalidArgumentError(absl::StrCat("no catalog id for its chip: ", row.Text("chip")));
   if (!chips || *chips < 1) return absl::InvalidArgumentError("a whole number of chips is not stated");
-  absl::StatusOr<v1::ModelSpec> model = ModelOfColumns(row);
+  absl::StatusOr<v1::ModelSpec> model = ModelOfServingRow(row, catalog);
   if (!model.ok()) return model.status();
   const absl::StatusOr<Layout> layout = LayoutOf(row, *chips);
   if (!layout.ok()) return layout.status();
@@ -228,12 +229,12 @@ absl::StatusOr<Case> CaseOf(const Row& row) {
   made.id = std::string(row.Text("id"));
   made.source = SourceOf(made.id);
   made.model = std::string(row.Text("model"));
-  made.accelerator = std::string(row.Text("accelerator"));
+  made.accelerator = ChipOf(row.Text("accelerator"), catalog);
   made.sweep = absl::StrCat(made.source, " ", made.model, " ", made.accelerator, " ", row.Text("phase"));
   Judge(row, made);
   v1::EstimateServingRequest request;
   *request.mutable_model() = *std::move(model);
-  SetSlices(row, *layout, request);
+  SetSlices(row, *layout, made.accelerator, request);
   v1::ServingWorkload& workload = *request.mutable_workload();
   SetFormats(row, *workload.mutable_precision());
   request.set_calibration_profile(ProfileOf(row.Text("framework"), made.accelerator));
@@ -244,16 +245,17 @@ absl::StatusOr<Case> CaseOf(const Row& row) {
                                                  : absl::InvalidArgumentError(absl::StrCat("phase ", phase));
   if (!asked.ok()) return asked;
   if (made.measured.empty()) return absl::InvalidArgumentError("no figure that the service predicts");
+  made.job = absl::StrCat(made.source, "/", row.Text("framework"), "/", row.Text("phase"), "/", JobOf(request));
   made.question = std::move(request);
   return made;
 }
 
 }  // namespace
 
-CaseTable ServingCases(const Table& table) {
+CaseTable ServingCases(const Table& table, const catalog::Catalog& catalog) {
   CaseTable cases;
   for (const Row& row : table.rows()) {
-    absl::StatusOr<Case> made = CaseOf(row);
+    absl::StatusOr<Case> made = CaseOf(row, catalog);
     if (made.ok()) {
       cases.cases.push_back(*std::move(made));
     } else {

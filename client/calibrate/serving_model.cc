@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/calibrate/training_model.h"
 
 namespace sliceplan::calibrate {
 namespace {
@@ -107,6 +108,20 @@ absl::StatusOr<v1::ModelSpec> ModelOfColumns(const Row& row) {
   *layer.mutable_feed_forward() = *std::move(feed_forward);
   architecture.set_name(std::string(row.Text("model")));
   return model;
+}
+
+absl::StatusOr<v1::ModelSpec> ModelOfServingRow(const Row& row, const catalog::Catalog& catalog) {
+  absl::StatusOr<v1::ModelSpec> model = ModelOfColumns(row);
+  if (model.ok()) return model;
+  if (const catalog::v1::ModelRecord* const preset = PresetOfName(row, catalog)) {
+    model = v1::ModelSpec();
+    model->set_preset(preset->preset());
+    return model;
+  }
+  const catalog::ModelLookup named = catalog.FindModel(row.Text("model"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(model.status().message(), named.violation ? "; " : "; the preset of its name has other dimensions",
+                   named.violation ? named.violation->description : ""));
 }
 
 v1::ModelSpec ModelOfPath(absl::string_view model_path) {

@@ -7,8 +7,13 @@
 #include "client/calibrate/table.h"
 #include "proto/sliceplan/v1/data_type.pb.h"
 #include "proto/sliceplan/v1/model.pb.h"
+#include "server/catalog/catalog.h"
 
 namespace sliceplan::calibrate {
+
+// As ModelOfColumns, or, where columns are blank or cannot say it, the catalog's preset of the model's name, with which
+// the columns that are there must agree. INVALID_ARGUMENT: neither says what the model is.
+absl::StatusOr<v1::ModelSpec> ModelOfServingRow(const Row& row, const catalog::Catalog& catalog);
 
 // Columns: model, layers, hidden_dim, ffn_dim (of one expert), ffn_gated, heads, kv_heads, head_dim, vocab, experts,
 // experts_per_token, attention_kind, notes. INVALID_ARGUMENT: what is missing.

@@ -49,8 +49,11 @@ absl::StatusOr<std::vector<Line>> ParseLines(absl::string_view text) {
     return absl::ResourceExhaustedError("No memory to read a table.");
   const std::unique_ptr<csv_parser, ParserCleanup> cleanup(&parser);
   Lines lines;
-  const auto fault = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("Line ", lines.number, ": ", csv_strerror(csv_error(&parser)), "."));
+  size_t record_line = 1;  // where the record begins that the parser is in
+  const auto fault = [&](absl::string_view what) {
+    const bool is_parse = csv_error(&parser) == CSV_EPARSE;
+    return absl::InvalidArgumentError(
+        absl::StrCat("Line ", record_line, ": ", is_parse ? what : csv_strerror(csv_error(&parser)), "."));
   };
   // Line by line, because the parser does not count them.
   bool in_record = false;
@@ -60,12 +63,16 @@ absl::StatusOr<std::vector<Line>> ParseLines(absl::string_view text) {
     text.remove_prefix(end);
     if (in_record || line[0] != '#') {
       const size_t before = lines.lines.size();
-      if (csv_parse(&parser, line.data(), line.size(), EndField, EndLine, &lines) != line.size()) return fault();
+      if (!in_record) record_line = lines.number;
+      if (csv_parse(&parser, line.data(), line.size(), EndField, EndLine, &lines) != line.size()) {
+        return fault(
+            absl::StrCat("at line ", lines.number, " a quote is neither doubled (\"\") nor at an end of its field"));
+      }
       in_record = line != "\n" && line != "\r\n" ? lines.lines.size() == before : in_record;
     }
     if (!text.empty()) ++lines.number;
   }
-  if (csv_fini(&parser, EndField, EndLine, &lines) != 0) return fault();
+  if (csv_fini(&parser, EndField, EndLine, &lines) != 0) return fault("a quote that opens here is never closed");
   return std::move(lines.lines);
 }
 

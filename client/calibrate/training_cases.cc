@@ -1,4 +1,3 @@
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,7 +10,6 @@
 #include "client/calibrate/training_model.h"
 #include "client/calibrate/training_notes.h"
 #include "client/calibrate/training_plan.h"
-#include "server/catalog/catalog_store.h"
 
 namespace sliceplan::calibrate {
 namespace {
@@ -73,6 +71,17 @@ std::vector<std::string> GroupsOf(const Row& row, bool has_experts) {
   return groups;
 }
 
+// The question without its plan: degrees, microbatches, recompute, offload.
+std::string JobOf(const Row& row, absl::string_view source, v1::EstimateTrainingRequest request) {
+  request.clear_parallelism();
+  v1::TrainingWorkload& workload = *request.mutable_workload();
+  workload.clear_remat_policy();
+  workload.clear_custom_remat();
+  workload.clear_gradient_accumulation();
+  workload.clear_optimizer_offload();
+  return absl::StrCat(source, "/", row.Text("framework"), "/", request.SerializeAsString());
+}
+
 // Tokens per step that the service takes where the request has none.
 constexpr double kDefaultBatchTokens = 4194304;
 
@@ -131,6 +140,7 @@ absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
   }
 
   made.accelerator = plan->accelerator;
+  made.job = JobOf(row, made.source, request);
   made.question = std::move(request);
   if (!unknown.empty()) {
     made.standing = Standing::kInformative;
@@ -151,13 +161,10 @@ absl::StatusOr<Case> CaseOf(const Row& row, const catalog::Catalog& catalog) {
 
 }  // namespace
 
-CaseTable TrainingCases(const Table& table) {
+CaseTable TrainingCases(const Table& table, const catalog::Catalog& catalog) {
   CaseTable all;
-  const auto store = catalog::CatalogStore::Create("");
-  if (!store.ok()) return all;
-  const std::shared_ptr<const catalog::Catalog> catalog = (*store)->Snapshot();
   for (const Row& row : table.rows()) {
-    absl::StatusOr<Case> made = CaseOf(row, *catalog);
+    absl::StatusOr<Case> made = CaseOf(row, catalog);
     if (made.ok()) {
       all.cases.push_back(*std::move(made));
     } else {

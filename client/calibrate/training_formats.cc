@@ -31,6 +31,14 @@ constexpr NamedPolicy kPolicies[] = {
     {"save_dot_with_no_batch_dim", v1::REMAT_POLICY_SAVE_MATMUL_OUTPUTS},
 };
 
+// Words of policies beside those above.
+constexpr absl::string_view kOtherPolicies[] = {"none", "custom", "qkv_proj_offloaded", "selective", "partial"};
+
+// Words of a custom policy beside the tensors.
+constexpr absl::string_view kCustomWords[] = {"q/k/v_proj", "q/k/v",          "k/v_proj", "offloaded", "offload",
+                                              "recomputed", "rematerialized", "saved",    "on",        "to",
+                                              "device",     "host",           "and"};
+
 struct NamedTensor {
   absl::string_view name;
   v1::LayerTensor tensor;
@@ -52,6 +60,26 @@ struct NamedFormat {
   v1::DataType format;
 };
 
+// What a cell of the precision column begins with.
+constexpr absl::string_view kFormatWords[] = {"bf16",     "fp16", "fp32", "fp8",  "mxfp8",
+                                              "fp8_full", "int8", "fp4",  "nvfp4"};
+
+constexpr struct {
+  absl::string_view word;
+  v1::Optimizer optimizer;  // unspecified: the service's own, AdamW; LAMB keeps and reads the same state
+} kOptimizers[] = {
+    {"adam", v1::OPTIMIZER_UNSPECIFIED},
+    {"adamw", v1::OPTIMIZER_UNSPECIFIED},
+    {"fusedadam", v1::OPTIMIZER_UNSPECIFIED},
+    {"adam_pax", v1::OPTIMIZER_UNSPECIFIED},
+    {"lamb", v1::OPTIMIZER_UNSPECIFIED},
+    {"distributed", v1::OPTIMIZER_UNSPECIFIED},
+    {"adamw_8bit", v1::OPTIMIZER_ADAMW_8BIT},
+    {"adafactor", v1::OPTIMIZER_ADAFACTOR},
+    {"muon", v1::OPTIMIZER_MUON},
+    {"sgd", v1::OPTIMIZER_SGD},
+};
+
 // Operands of the matmuls: the narrowest format that is named. FP16 takes the time of BF16.
 constexpr NamedFormat kFormats[] = {{"fp4", v1::DATA_TYPE_FP4},   {"fp8", v1::DATA_TYPE_FP8},
                                     {"int8", v1::DATA_TYPE_INT8}, {"bf16", v1::DATA_TYPE_BF16},
@@ -62,7 +90,11 @@ constexpr v1::LayerTensor kQueryKeyValue[] = {v1::LAYER_TENSOR_QUERY_PROJ, v1::L
 
 std::vector<v1::LayerTensor> TensorsIn(absl::string_view clause) {
   std::vector<v1::LayerTensor> tensors;
-  if (absl::StrContains(clause, "q/k/v")) tensors.assign(std::begin(kQueryKeyValue), std::end(kQueryKeyValue));
+  if (absl::StrContains(clause, "q/k/v")) {
+    tensors.assign(std::begin(kQueryKeyValue), std::end(kQueryKeyValue));
+  } else if (absl::StrContains(clause, "k/v_proj")) {
+    tensors = {v1::LAYER_TENSOR_KEY_PROJ, v1::LAYER_TENSOR_VALUE_PROJ};
+  }
   for (const auto& [name, tensor] : kTensors) {
     if (absl::StrContains(clause, name)) tensors.push_back(tensor);
   }
@@ -119,6 +151,37 @@ std::string SetDefaultRemat(Stack stack, v1::TrainingWorkload& workload) {
 }
 
 }  // namespace
+
+std::vector<absl::string_view> RecomputeWords() {
+  std::vector<absl::string_view> words(std::begin(kOtherPolicies), std::end(kOtherPolicies));
+  for (const auto& [name, policy] : kPolicies) words.push_back(name);
+  for (const auto& [name, tensor] : kTensors) words.push_back(name);
+  words.insert(words.end(), std::begin(kCustomWords), std::end(kCustomWords));
+  return words;
+}
+
+std::string UnknownRecomputeWord(absl::string_view cell) {
+  const std::string text = absl::AsciiStrToLower(cell);
+  const std::string name = text.substr(0, text.find_first_of(" :("));
+  const bool is_policy = absl::c_linear_search(kOtherPolicies, name) ||
+                         absl::c_any_of(kPolicies, [&name](const auto& known) { return known.name == name; });
+  if (!is_policy) return name;
+  if (!absl::StartsWith(text, "custom:")) return "";
+  const std::vector<absl::string_view> known = RecomputeWords();
+  for (absl::string_view word :
+       absl::StrSplit(absl::string_view(text).substr(text.find(':') + 1), absl::ByAnyChar(" ,+"), absl::SkipEmpty())) {
+    if (!absl::c_linear_search(known, word)) return std::string(word);
+  }
+  return "";
+}
+
+std::vector<absl::string_view> TrainingFormatWords() { return {std::begin(kFormatWords), std::end(kFormatWords)}; }
+
+std::vector<absl::string_view> OptimizerWords() {
+  std::vector<absl::string_view> words;
+  for (const auto& [word, optimizer] : kOptimizers) words.push_back(word);
+  return words;
+}
 
 absl::StatusOr<std::string> SetRemat(const Row& row, v1::TrainingWorkload& workload) {
   const std::string text = absl::AsciiStrToLower(row.Text("remat"));
@@ -185,7 +248,9 @@ absl::Status SetFormats(const Row& row, v1::TrainingWorkload& workload) {
   if (says("PURE")) precision.set_gradient_reduction(v1::DATA_TYPE_BF16);
   if (Mentions(row, "notes", "fp32 grad")) precision.set_gradients(v1::DATA_TYPE_FP32);
 
-  if (Mentions(row, "optimizer", "sgd")) workload.set_optimizer(v1::OPTIMIZER_SGD);
+  for (const auto& [word, optimizer] : kOptimizers) {
+    if (optimizer != v1::OPTIMIZER_UNSPECIFIED && Mentions(row, "optimizer", word)) workload.set_optimizer(optimizer);
+  }
   workload.set_optimizer_offload(Mentions(row, "optimizer", "offload") || Mentions(row, "framework", "CPU offload"));
   return absl::OkStatus();
 }

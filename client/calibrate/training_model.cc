@@ -169,19 +169,20 @@ bool Agrees(const Row& row, const nlohmann::json& config) {
   return true;
 }
 
+nlohmann::json ConfigOf(const catalog::v1::ModelRecord& record) {
+  return nlohmann::json::parse(record.hugging_face_config(), nullptr, /*allow_exceptions=*/false);
+}
+
 absl::StatusOr<RowModel> ModelOfPreset(const Row& row, const catalog::Catalog& catalog) {
-  const auto config_of = [](const catalog::v1::ModelRecord& record) {
-    return nlohmann::json::parse(record.hugging_face_config(), nullptr, /*allow_exceptions=*/false);
-  };
   const catalog::v1::ModelRecord* preset = PresetByName(row.Text("model"), catalog);
-  if (preset != nullptr && !Agrees(row, config_of(*preset))) preset = nullptr;
+  if (preset != nullptr && !Agrees(row, ConfigOf(*preset))) preset = nullptr;
   if (preset == nullptr && row.Count("hidden_dim") && row.Count("heads")) {
     for (const catalog::v1::ModelRecord& record : catalog.models()) {
-      if (preset == nullptr && Agrees(row, config_of(record))) preset = &record;
+      if (preset == nullptr && Agrees(row, ConfigOf(record))) preset = &record;
     }
   }
   if (preset == nullptr) return absl::NotFoundError("its dimensions are not in the row, nor its name in the catalog");
-  nlohmann::json config = config_of(*preset);
+  nlohmann::json config = ConfigOf(*preset);
   if (const auto layers = row.Count("layers"); layers && config.value("num_hidden_layers", int64_t{0}) != *layers) {
     config["num_hidden_layers"] = *layers;
   }
@@ -196,6 +197,15 @@ absl::StatusOr<RowModel> ModelOfPreset(const Row& row, const catalog::Catalog& c
 }
 
 }  // namespace
+
+const catalog::v1::ModelRecord* PresetOfName(const Row& row, const catalog::Catalog& catalog) {
+  const catalog::v1::ModelRecord* const preset = catalog.FindModel(row.Text("model")).model;
+  if (preset == nullptr) return nullptr;
+  const nlohmann::json config = ConfigOf(*preset);
+  const std::optional<int64_t> layers = row.Count("layers");
+  return Agrees(row, config) && (!layers || config.value("num_hidden_layers", int64_t{0}) == *layers) ? preset
+                                                                                                      : nullptr;
+}
 
 absl::StatusOr<RowModel> ModelOfRow(const Row& row, const catalog::Catalog& catalog) {
   for (absl::string_view column : {"layers", "hidden_dim", "ffn_dim", "heads", "head_dim"}) {

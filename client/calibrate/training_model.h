@@ -23,6 +23,10 @@ struct RowModel {
 // NOT_FOUND: neither says what the model is.
 absl::StatusOr<RowModel> ModelOfRow(const Row& row, const catalog::Catalog& catalog);
 
+// The catalog's model of the row's name; nullptr when there is none, or when its dimensions are not those of the
+// columns.
+const catalog::v1::ModelRecord* PresetOfName(const Row& row, const catalog::Catalog& catalog);
+
 }  // namespace sliceplan::calibrate
 
 #endif  // SLICEPLAN_CLIENT_CALIBRATE_TRAINING_MODEL_H_

@@ -99,6 +99,13 @@ absl::StatusOr<Degrees> DegreesOf(const Row& row, int64_t devices, RowPlan& plan
   return degrees;
 }
 
+// Stacks whose tensor ranks share the sequence only where a flag says so. Megatron-DeepSpeed's fork is older than the
+// flag (Korthikanti et al., May 2022).
+bool ShardsTheSequenceOnRequest(const Row& row) {
+  return StackOf(row) == Stack::kMegatronLm || Mentions(row, "framework", "Megatron-DeepSpeed") ||
+         Mentions(row, "framework", "DeepSpeed + Megatron");
+}
+
 // What the data axis shards.
 v1::ZeroStage StageOf(const Row& row) {
   if (KeepsWeightsWhole(row) || Mentions(row, "framework", "ZeRO-2")) return v1::ZERO_STAGE_2;
@@ -199,7 +206,7 @@ absl::StatusOr<RowPlan> PlanOfRow(const Row& row, const catalog::Catalog& catalo
     plan.parallelism->set_virtual_stage_count(static_cast<int32_t>(std::min<int64_t>(most, std::llround(chunks[0]))));
   }
   // The column cannot say both; whoever shards the context shards the sequence over tensor ranks too.
-  if (StackOf(row) == Stack::kMegatronLm && degrees->tensor > 1 && degrees->context == 1) {
+  if (ShardsTheSequenceOnRequest(row) && degrees->tensor > 1 && degrees->context == 1) {
     plan.parallelism->set_sequence_parallel(Mentions(row, "sp_or_cp", "SP=TP"));
   }
   return plan;

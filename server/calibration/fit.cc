@@ -69,6 +69,52 @@ std::vector<double> WeightRoots(const FitProblem& problem, const FitOptions& opt
   return roots;
 }
 
+// Step of a derivative, away from the bound that is nearer.
+double StepFrom(const FreeConstant& constant, double parameter, const FitOptions& options) {
+  const bool beyond = parameter + options.derivative_step > ToParameter(constant, constant.upper);
+  return beyond ? -options.derivative_step : options.derivative_step;
+}
+
+// Whether a step of each constant changes any figure.
+std::vector<bool> MovesAt(const FitProblem& problem, const FitOptions& options, Memory& memory,
+                          std::vector<double> parameters) {
+  std::vector<bool> moves;
+  for (size_t c = 0; c < parameters.size(); ++c) {
+    const double kept = parameters[c];
+    parameters[c] += StepFrom(problem.constants[c], kept, options);
+    const std::vector<double> there = memory.ResidualsAt(parameters.data());
+    parameters[c] = kept;
+    moves.push_back(there != memory.ResidualsAt(parameters.data()));
+  }
+  return moves;
+}
+
+// The problem with residuals that are linear about `parameters`, in parameters as the solver has them.
+FitProblem LinearAbout(const FitProblem& problem, const FitOptions& options, const std::vector<double>& parameters,
+                       Memory& memory) {
+  const std::vector<double> here = memory.ResidualsAt(parameters.data());
+  std::vector<std::vector<double>> slopes;  // by constant
+  for (size_t c = 0; c < parameters.size(); ++c) {
+    std::vector<double> moved = parameters;
+    const double step = StepFrom(problem.constants[c], moved[c], options);
+    moved[c] += step;
+    std::vector<double> slope = memory.ResidualsAt(moved.data());
+    for (size_t i = 0; i < slope.size(); ++i) slope[i] = (slope[i] - here[i]) / step;
+    slopes.push_back(std::move(slope));
+  }
+  FitProblem linear = problem;
+  linear.residuals = [here, slopes = std::move(slopes), parameters,
+                      constants = problem.constants](const std::vector<double>& values) {
+    std::vector<double> residuals = here;
+    for (size_t c = 0; c < values.size(); ++c) {
+      const double moved = ToParameter(constants[c], values[c]) - parameters[c];
+      for (size_t i = 0; i < residuals.size(); ++i) residuals[i] += moved * slopes[c][i];
+    }
+    return residuals;
+  };
+  return linear;
+}
+
 // All figures and priors as one block: one evaluation asks for every prediction at once.
 class AllResiduals : public ceres::CostFunction {
  public:
@@ -85,11 +131,7 @@ class AllResiduals : public ceres::CostFunction {
     if (jacobians == nullptr || jacobians[0] == nullptr) return true;
     std::vector<double> moved(blocks[0], blocks[0] + constants);
     for (size_t c = 0; c < constants; ++c) {
-      // Away from the bound that is nearer.
-      const FreeConstant& constant = problem_.constants[c];
-      const double ahead = moved[c] + options_.derivative_step;
-      const double step =
-          ahead > ToParameter(constant, constant.upper) ? -options_.derivative_step : options_.derivative_step;
+      const double step = StepFrom(problem_.constants[c], moved[c], options_);
       const double kept = moved[c];
       moved[c] += step;
       const std::vector<double> there = At(moved.data());
@@ -100,11 +142,14 @@ class AllResiduals : public ceres::CostFunction {
   }
 
  private:
+  double SpreadOf(size_t figure) const {
+    return problem_.spreads.empty() ? options_.figure_spread : problem_.spreads[figure];
+  }
+
   std::vector<double> At(const double* parameters) const {
     std::vector<double> all;
     const std::vector<double>& figures = memory_.ResidualsAt(parameters);
-    for (size_t i = 0; i < figures.size(); ++i)
-      all.push_back(weight_roots_[i] * Softened(figures[i] / options_.figure_spread));
+    for (size_t i = 0; i < figures.size(); ++i) all.push_back(weight_roots_[i] * Softened(figures[i] / SpreadOf(i)));
     for (size_t c = 0; c < problem_.constants.size(); ++c)
       all.push_back(PriorResidual(problem_.constants[c], parameters[c]));
     return all;
@@ -166,6 +211,7 @@ CrossValidation CrossValidate(const FitProblem& problem, const FitOptions& optio
   std::vector<double> parameters = Start(problem, &FreeConstant::start);
   CrossValidation result;
   result.all = Solve(problem, options, nullptr, memory, parameters);
+  result.moves = MovesAt(problem, options, memory, parameters);
   std::vector<std::string> groups;
   for (const std::string& group : problem.groups) {
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
@@ -175,9 +221,15 @@ CrossValidation CrossValidate(const FitProblem& problem, const FitOptions& optio
     return result;
   }
   result.left_out.resize(problem.groups.size());
+  FitProblem linear;
+  if (options.linear_folds) linear = LinearAbout(problem, options, parameters, memory);
+  const FitProblem& solved = options.linear_folds ? linear : problem;
+  Memory linear_memory(solved);
+  Memory& solved_memory = options.linear_folds ? linear_memory : memory;
   for (const std::string& group : groups) {
     std::vector<double> moved = parameters;
-    result.folds.push_back({group, Solve(problem, options, &group, memory, moved)});
+    result.folds.push_back({group, Solve(solved, options, &group, solved_memory, moved)});
+    if (options.linear_folds) result.folds.back().fit.residuals = memory.ResidualsAt(moved.data());
     for (size_t i = 0; i < problem.groups.size(); ++i) {
       if (problem.groups[i] == group) result.left_out[i] = result.folds.back().fit.residuals[i];
     }

@@ -34,6 +34,8 @@ struct FitProblem {
   Residuals residuals;
   std::vector<std::string> sources;  // of each figure; figures of one source share a weight, see FitOptions
   std::vector<std::string> groups;   // of each figure: what is left out together
+  // Of each figure: what it would scatter under a perfect model, instead of FitOptions::figure_spread. Empty: all that.
+  std::vector<double> spreads;
 };
 
 struct FitOptions {
@@ -45,6 +47,9 @@ struct FitOptions {
   // Step of the numeric derivatives, of the logarithm or of `spread` (kLinear).
   double derivative_step = 1e-3;
   int max_iterations = 30;
+  // Folds minimise residuals that are linear about the fit of all figures, where derivatives are known: for predictions
+  // that take too long to be asked for anew in every fold. What they leave out is predicted in full.
+  bool linear_folds = false;
 };
 
 struct Fit {
@@ -64,6 +69,7 @@ struct Fold {
 
 struct CrossValidation {
   Fit all;
+  std::vector<bool> moves;       // of each constant: whether any figure depends on it where the fit of all ended
   std::vector<Fold> folds;       // by group, in the order of first appearance; none for a single group
   std::vector<double> left_out;  // residual of each figure under the fold that left it out
 };

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -39,6 +40,22 @@ absl::string_view KindOf(absl::string_view text) {
     if (!line.empty() && line[0] != '#') break;
   }
   return {};
+}
+
+// What a prediction depends on, to be compared.
+std::string FiguresOf(const v1::AcceleratorRecord& record) {
+  std::vector<std::string> chosen;
+  for (const v1::Figure& figure : record.figures()) {
+    v1::Figure bare;
+    bare.set_field(figure.field());
+    bare.set_value(figure.value());
+    if (figure.chosen()) chosen.push_back(bare.SerializeAsString());
+  }
+  std::sort(chosen.begin(), chosen.end());
+  v1::Interconnect interconnect = record.interconnect();
+  interconnect.clear_source();
+  interconnect.clear_as_of();
+  return absl::StrCat(absl::StrJoin(chosen, ";"), "|", interconnect.SerializeAsString());
 }
 
 class ParseErrors : public google::protobuf::io::ErrorCollector {
@@ -97,6 +114,11 @@ void CatalogBuilder::AddFile(const SourceFile& file,
     v1::Accelerators message;
     if (!Parse(file, message)) return;
     for (v1::AcceleratorRecord& record : *message.mutable_accelerators()) {
+      const auto known = accelerators_.find(record.id());
+      if (known != accelerators_.end() && known->second.layer < layer_ &&
+          FiguresOf(known->second.record) != FiguresOf(record)) {
+        changed_chips_.insert(record.id());
+      }
       AddRecord(file, "accelerators", record.id(), record, accelerators_);
     }
   } else if (kind == "Slices") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -63,6 +64,7 @@ class CatalogBuilder {
   int layer_ = 0;
   size_t sequence_ = 0;
   Records<v1::AcceleratorRecord> accelerators_;
+  absl::btree_set<std::string> changed_chips_;  // whose figures an overlay changed
   Records<v1::SliceRecord> slices_;
   Records<v1::SliceRule> slice_rules_;
   Records<v1::GpuMachineRecord> gpu_machines_;

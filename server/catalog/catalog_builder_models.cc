@@ -76,6 +76,13 @@ void CatalogBuilder::BuildProfiles(Catalog& catalog) {
         if (!covered.insert(id).second) problems.Add("families", absl::StrCat(id, " is in two families"));
       }
     }
+    // Built-in profiles were measured on the built-in chip. The list keeps an entry, because an empty one means all
+    // chips.
+    if (located.layer == 0) {
+      for (std::string& id : *located.record.mutable_measured_accelerators()) {
+        if (changed_chips_.contains(id)) id += " (with the built-in figures)";
+      }
+    }
     catalog.calibration_profiles_.push_back(std::move(located.record));
   }
 }

@@ -6,6 +6,7 @@
 #include "client/calibrate/cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/catalog/catalog_store.h"
 
 namespace sliceplan::calibrate {
 namespace {
@@ -18,10 +19,16 @@ constexpr char kColumns[] =
     "decode_batch_size,decode_num_workers,decode_tp_size,decode_attention_dp_size,decode_moe_ep_size,silicon_ttft_ms,"
     "silicon_tpot_ms\n";
 
+const catalog::Catalog& BuiltIn() {
+  static const std::shared_ptr<const catalog::Catalog>* const catalog =
+      new std::shared_ptr<const catalog::Catalog>(*catalog::BuiltInCatalog());
+  return **catalog;
+}
+
 CaseTable Read(const std::string& rows) {
   const absl::StatusOr<Table> table = Table::Parse(absl::StrCat(kColumns, rows));
   EXPECT_TRUE(table.ok()) << table.status();
-  return EndToEndCases(*table);
+  return EndToEndCases(*table, BuiltIn());
 }
 
 const v1::EstimateServingRequest& Asked(const Case& made) {
@@ -100,6 +107,29 @@ TEST(EndToEndCasesTest, PoolsHaveTheirOwnPlans) {
   EXPECT_EQ(asked.pools(1).slice().chip_count(), 32);
 }
 
+TEST(EndToEndCasesTest, PlansOfOneJobAreThoseOfTheSameUsersOnTheSameChips) {
+  const auto job = [](const char* users, const char* tensor, const char* data, const char* version) {
+    const CaseTable read = Read(absl::StrCat("a,nvidia-b200,", users, ",vllm,", version,
+                                             ",meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,4000,1000,8,", tensor, ",1,",
+                                             data, ",1,1,,,,,,,,,200,10\n"));
+    EXPECT_EQ(read.cases.size(), 1U);
+    return read.cases[0].job;
+  };
+  EXPECT_EQ(job("64", "8", "1", "1.0"), job("64", "4", "2", "1.0"));
+  EXPECT_NE(job("64", "8", "1", "1.0"), job("64", "4", "1", "1.0"));
+  EXPECT_NE(job("64", "8", "1", "1.0"), job("32", "8", "1", "1.0"));
+  EXPECT_NE(job("64", "8", "1", "1.0"), job("64", "8", "1", "1.1"));
+}
+
+TEST(EndToEndCasesTest, NamesOfOneArchitectureAreLeftOutTogether) {
+  for (const char* path : {"deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3", "nvidia/DeepSeek-V3.1-NVFP4"}) {
+    const CaseTable read = Read(
+        absl::StrCat("a,nvidia-b200,8,trtllm,1.0,", path, ",b200_sxm,fp4,agg,4000,1000,8,8,1,1,8,1,,,,,,,,,200,10\n"));
+    ASSERT_EQ(read.cases.size(), 1U);
+    EXPECT_EQ(read.cases[0].architecture, "deepseek-v3") << path;
+  }
+}
+
 TEST(EndToEndCasesTest, LittlesLawGivesTheThroughput) {
   const CaseTable read =
       Read("a,nvidia-b200,8,vllm,1.0,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,4000,1000,8,8,1,1,8,1,,,,,,,,,200,10\n");
@@ -107,6 +137,7 @@ TEST(EndToEndCasesTest, LittlesLawGivesTheThroughput) {
   ASSERT_EQ(read.cases[0].measured.size(), 3);
   EXPECT_EQ(read.cases[0].measured[2].metric, Metric::kOutputTokensPerSecond);
   EXPECT_NEAR(read.cases[0].measured[2].value, 8 * 1000 / (0.2 + 999 * 0.01), 1e-9);
+  EXPECT_TRUE(read.cases[0].measured[2].derived);
 }
 
 TEST(EndToEndCasesTest, WhatIsNotScoredOrAsked) {

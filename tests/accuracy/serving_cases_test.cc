@@ -5,6 +5,7 @@
 #include "client/calibrate/cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/catalog/catalog_store.h"
 
 namespace sliceplan::calibrate {
 namespace {
@@ -19,10 +20,16 @@ constexpr char kColumns[] =
     "notes\n";
 constexpr char kLlama[] = "Llama-3.1-8B,32,4096,14336,1,32,8,128,128256,,,gqa";
 
+const catalog::Catalog& BuiltIn() {
+  static const std::shared_ptr<const catalog::Catalog>* const catalog =
+      new std::shared_ptr<const catalog::Catalog>(*catalog::BuiltInCatalog());
+  return **catalog;
+}
+
 CaseTable Read(const std::string& rows) {
   const absl::StatusOr<Table> table = Table::Parse(absl::StrCat(kColumns, rows));
   EXPECT_TRUE(table.ok()) << table.status();
-  return ServingCases(*table);
+  return ServingCases(*table, BuiltIn());
 }
 
 const v1::EstimateServingRequest& Asked(const Case& made) {
@@ -40,6 +47,33 @@ TEST(ServingCasesTest, AModelIsWrittenOutFromItsColumns) {
   EXPECT_EQ(model.layer_groups(0).layers(0).attention().grouped_query().kv_head_count(), 8);
   EXPECT_EQ(model.layer_groups(0).layers(0).feed_forward().dense().ffn_dim(), 14336);
   EXPECT_TRUE(model.layer_groups(0).layers(0).feed_forward().dense().gated());
+}
+
+TEST(ServingCasesTest, AModelWithoutDimensionsIsThePresetOfItsName) {
+  struct {
+    const char* model;  // model to attention_kind
+    const char* preset;
+  } const kRows[] = {
+      {"Llama-3.1-8B,,,,,,,,,,,", "llama-3.1-8b"},
+      {"Llama-3.1-8B,32,4096,,,32,,,128256,,,gqa", "llama-3.1-8b"},  // what is there agrees
+      {"Llama-3.1-8B,32,4096,,,64,,,,,,", ""},                       // 32 heads
+      {"Llama-3.1-8B,16,,,,,,,,,,", ""},                             // 32 layers
+      {"Unheard-3B,,,,,,,,,,,", ""},
+  };
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(row.model);
+    const CaseTable read =
+        Read(absl::StrCat("a-1,TPU v6e,", row.model, ",TPU,4,4,,,,bf16,bf16,SGLang-JAX,decode,8,,,1024,,,5.5,,\n"));
+    if (*row.preset == '\0') {
+      ASSERT_EQ(read.unmapped.size(), 1);
+      EXPECT_THAT(read.unmapped[0].reason, HasSubstr("not stated"));
+    } else {
+      ASSERT_EQ(read.cases.size(), 1) << read.unmapped[0].reason;
+      EXPECT_EQ(Asked(read.cases[0]).model().preset(), row.preset);
+      EXPECT_EQ(read.cases[0].accelerator, "tpu-v6e");
+      EXPECT_EQ(Asked(read.cases[0]).calibration_profile(), "jax-serving-tpu");
+    }
+  }
 }
 
 TEST(ServingCasesTest, PhasesAskForTheirOwnFigure) {

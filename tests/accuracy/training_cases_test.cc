@@ -7,6 +7,7 @@
 #include "client/calibrate/cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/catalog/catalog_store.h"
 
 namespace sliceplan::calibrate {
 namespace {
@@ -18,6 +19,12 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 using Fields = std::map<std::string, std::string>;
+
+const catalog::Catalog& BuiltIn() {
+  static const std::shared_ptr<const catalog::Catalog>* const catalog =
+      new std::shared_ptr<const catalog::Catalog>(*catalog::BuiltInCatalog());
+  return **catalog;
+}
 
 // Llama-2-70B on 256 chips of v6e, with `changed` fields in place of these.
 CaseTable Read(const Fields& changed) {
@@ -65,7 +72,7 @@ CaseTable Read(const Fields& changed) {
   }
   const absl::StatusOr<Table> table = Table::Parse(header + "\n" + line + "\n");
   EXPECT_TRUE(table.ok()) << table.status();
-  return TrainingCases(*table);
+  return TrainingCases(*table, BuiltIn());
 }
 
 Case Only(const Fields& changed) {
@@ -228,6 +235,13 @@ TEST(TrainingCasesTest, StacksAndWhatTheyShard) {
   EXPECT_THAT(Only(With(kNeMo, {{"notes", "group=slow"}})).groups, ElementsAre("slow"));
   // Megatron-LM's flag is off unless given.
   EXPECT_FALSE(Asked(With(kNeMo, {{"framework", "Megatron-LM"}, {"sp_or_cp", ""}})).parallelism().sequence_parallel());
+  for (const char* older : {"Megatron-DeepSpeed", "DeepSpeed + Megatron-LM"}) {
+    const v1::Parallelism plan = Asked(With(kNeMo, {{"framework", older}, {"sp_or_cp", ""}})).parallelism();
+    EXPECT_TRUE(plan.has_sequence_parallel()) << older;
+    EXPECT_FALSE(plan.sequence_parallel()) << older;
+  }
+  EXPECT_FALSE(
+      Asked(With(kNeMo, {{"framework", "DeepSpeed ZeRO-2"}, {"sp_or_cp", ""}})).parallelism().has_sequence_parallel());
   const v1::Parallelism on = Asked(With(kNeMo, {{"framework", "Megatron-LM"}, {"sp_or_cp", "SP=TP"}})).parallelism();
   EXPECT_TRUE(on.sequence_parallel());
   EXPECT_EQ(on.ici().context(), 1);

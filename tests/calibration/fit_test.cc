@@ -75,6 +75,50 @@ TEST(Fit, RecoversTheConstantsOfAMachine) {
   }
 }
 
+TEST(CrossValidate, LinearFoldsAreNearTheExactOnes) {
+  FitProblem problem = ProblemOf(Runs(Machine(), /*noise=*/0.05, 60), /*spread=*/100);
+  for (size_t i = 0; i < problem.groups.size(); ++i) problem.groups[i] = i % 3 == 0 ? "one" : "other";
+  const CrossValidation exact = CrossValidate(problem, {});
+  FitOptions options;
+  options.linear_folds = true;
+  const CrossValidation linear = CrossValidate(problem, options);
+  ASSERT_EQ(linear.folds.size(), 2U);
+  for (size_t f = 0; f < 2; ++f) {
+    // A fold moves constants by about 5% / sqrt(20); what is not linear in that is a tenth of it.
+    for (size_t c = 0; c < 3; ++c)
+      EXPECT_NEAR(linear.folds[f].fit.constants[c] / exact.folds[f].fit.constants[c], 1, 0.005);
+    // What is left out is predicted, not linear.
+    EXPECT_EQ(linear.folds[f].fit.residuals, problem.residuals(linear.folds[f].fit.constants));
+  }
+  EXPECT_EQ(linear.all.constants, exact.all.constants);
+}
+
+TEST(CrossValidate, SaysWhatNoFigureDependsOn) {
+  FitProblem problem = ProblemOf(Runs(Machine(), 0.05, 20), 1);
+  const auto residuals = problem.residuals;
+  problem.constants.push_back({.name = "idle", .lower = 0.5, .upper = 2});
+  problem.residuals = [residuals](std::vector<double> constants) {
+    constants.pop_back();
+    return residuals(constants);
+  };
+  EXPECT_EQ(CrossValidate(problem, {}).moves, (std::vector<bool>{true, true, true, false}));
+}
+
+TEST(Fit, AFigureThatScattersMoreSaysLess) {
+  // Two figures of one constant that contradict each other: the rate 2, and with twice the spread the rate 1.
+  FitProblem problem;
+  problem.constants = {{.name = "rate", .start = 1.5, .spread = 100, .lower = 0.1, .upper = 10}};
+  problem.sources = {"a", "b"};
+  problem.groups = {"a", "b"};
+  problem.residuals = [](const std::vector<double>& rate) {
+    return std::vector<double>{std::log(rate[0] / 2), std::log(rate[0] / 1)};
+  };
+  problem.spreads = {0.1, 0.1};
+  EXPECT_NEAR(FitAll(problem, {}).constants[0], std::sqrt(2), 0.01);
+  problem.spreads = {0.1, 1};
+  EXPECT_GT(FitAll(problem, {}).constants[0], 1.9);
+}
+
 TEST(Fit, PriorsStayWithoutData) {
   FitProblem problem = ProblemOf({}, /*spread=*/0.3);
   problem.constants[0].prior = 1.7;

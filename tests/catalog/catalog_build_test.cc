@@ -154,6 +154,28 @@ TEST(CatalogBuildTest, ChipsWithoutMeasuredRunsHaveAWiderInterval) {
   EXPECT_FALSE(IsUnmeasured(v1::CalibrationProfile(), "switch-chip")) << "no chip is listed";
 }
 
+TEST(CatalogBuildTest, AChipWhoseFiguresAnOverlayChangesIsUnmeasured) {
+  const std::string profile = R"(# proto-message: sliceplan.catalog.v1.CalibrationProfiles
+    profiles { name: "p" version: "1" workload: CALIBRATION_WORKLOAD_TRAINING source: "fit" as_of: "2026-11-29"
+               measured_accelerators: "cube-chip" unmeasured_interval_power: 2 })";
+  std::vector<SourceFile> base = Base();
+  base.push_back({"profile.textproto", profile});
+  const auto unmeasured = [&](const std::vector<SourceFile>& overlay) {
+    const auto catalog = Catalog::Build(base, overlay);
+    EXPECT_TRUE(catalog.ok()) << catalog.status();
+    return IsUnmeasured((*catalog)->calibration_profiles()[0], "cube-chip");
+  };
+  const std::string faster = absl::StrReplaceAll(kAccelerators, {{"value: 1e14", "value: 1.1e14"}});
+  const std::string renamed = absl::StrReplaceAll(kAccelerators, {{"\"cc\", ", ""}});
+  ASSERT_NE(faster, kAccelerators);
+  ASSERT_NE(renamed, kAccelerators);
+  EXPECT_FALSE(unmeasured({}));
+  EXPECT_FALSE(unmeasured({{"a.textproto", renamed}}));
+  EXPECT_TRUE(unmeasured({{"a.textproto", faster}}));
+  // A profile of the overlay was fitted to the overlay's chip.
+  EXPECT_FALSE(unmeasured({{"a.textproto", faster}, {"p.textproto", profile}}));
+}
+
 TEST(CatalogBuildTest, TheVersionFollowsTheContentAlone) {
   const std::string version = BuildOrDie()->version();
   std::vector<SourceFile> files = Base();

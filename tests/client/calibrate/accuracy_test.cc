@@ -25,7 +25,7 @@ class AccuracyTest : public ::testing::Test {
     const double kPredicted[] = {11, 16, 45};
     for (size_t i = 0; i < cases_.size(); ++i) {
       const double measured = 10.0 * static_cast<double>(i + 1);
-      answered_.push_back({&cases_[i], {}});
+      answered_.push_back({&cases_[i], {}, ""});
       answered_[i].answer.predictions = {
           {Metric::kStepSeconds, measured, kPredicted[i], 0.95 * kPredicted[i], 1.05 * kPredicted[i]}};
     }
@@ -58,11 +58,28 @@ TEST_F(AccuracyTest, LeftOutErrorsStandBesideTheOthers) {
   std::vector<AnsweredCase> left_out = answered_;
   left_out[0].answer.predictions[0].expected = 13;
   left_out[1].answer.predictions.clear();
-  const absl::StatusOr<Table> table = Table::Parse(AccuracyCsv(answered_, left_out));
+  left_out[0].left_out = "source";
+  const absl::StatusOr<Table> table = Table::Parse(AccuracyCsv(answered_, {left_out}));
   ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->rows()[0].Text("left_out"), "source");
   EXPECT_EQ(table->rows()[0].Number("mean_percent"), 15);
   EXPECT_EQ(table->rows()[0].Count("left_out_rows"), 1);
   EXPECT_EQ(table->rows()[0].Number("left_out_mean_percent"), 30);
+}
+
+TEST_F(AccuracyTest, AFurtherWayOfLeavingOutHasALineOfItsOwn) {
+  std::vector<AnsweredCase> second = answered_;
+  for (AnsweredCase& one : second) one.answer.predictions.clear();
+  second[1] = answered_[1];
+  second[1].left_out = "accelerator";
+  const absl::StatusOr<Table> table = Table::Parse(AccuracyCsv(answered_, {answered_, second}));
+  ASSERT_TRUE(table.ok()) << table.status();
+  // The group and source A have a second line.
+  ASSERT_EQ(table->rows().size(), 5U);
+  EXPECT_EQ(table->rows()[1].Text("name"), "all");
+  EXPECT_EQ(table->rows()[1].Text("rows"), "");
+  EXPECT_EQ(table->rows()[1].Text("left_out"), "accelerator");
+  EXPECT_EQ(table->rows()[1].Number("left_out_mean_percent"), 20);
 }
 
 TEST_F(AccuracyTest, RanksWithinSweepsOfThree) {

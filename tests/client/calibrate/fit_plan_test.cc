@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr char kHeader[] = "profile,leave_out,family,constant,scale,prior,spread,lower,upper\n";
 
-absl::StatusOr<std::vector<ProfilePlan>> Read(absl::string_view text) {
+absl::StatusOr<std::vector<FitPlan>> Read(absl::string_view text) {
   static const std::unique_ptr<Predictor>* const predictor = new std::unique_ptr<Predictor>(BuiltInPredictor());
   const absl::StatusOr<Table> table = Table::Parse(text);
   if (!table.ok()) return table.status();
@@ -23,10 +23,10 @@ absl::StatusOr<std::vector<ProfilePlan>> Read(absl::string_view text) {
 }
 
 TEST(FitPlan, TheBuiltInPlanHoldsForTheBuiltInProfiles) {
-  const absl::StatusOr<std::vector<ProfilePlan>> plans = Read(DefaultFitPlan());
+  const absl::StatusOr<std::vector<FitPlan>> plans = Read(DefaultFitPlan());
   ASSERT_TRUE(plans.ok()) << plans.status();
   EXPECT_GT(plans->size(), 1U);
-  for (const ProfilePlan& plan : *plans) {
+  for (const FitPlan& plan : *plans) {
     EXPECT_EQ(plan.names.size(), plan.constants.size());
     EXPECT_FALSE(plan.names.empty());
   }
@@ -38,12 +38,30 @@ TEST(FitPlan, AFamilyHasConstantsOfItsOwn) {
                                        "megatron-gpu,model,Blackwell,matmul_inverse_ratio,log,,0.2,1,2\n"));
   ASSERT_TRUE(plans.ok()) << plans.status();
   ASSERT_EQ(plans->size(), 1U);
-  const ProfilePlan& plan = (*plans)[0];
-  EXPECT_EQ(plan.leave_out, LeaveOut::kModel);
+  const FitPlan& plan = (*plans)[0];
+  EXPECT_EQ(plan.profiles, std::vector<std::string>{"megatron-gpu"});
+  EXPECT_EQ(plan.leave_outs, std::vector<LeaveOut>{LeaveOut::kModel});
   EXPECT_EQ(plan.constants[0].prior, 1.1);
   EXPECT_EQ(plan.constants[1].name, "Blackwell/matmul_inverse_ratio");
   EXPECT_EQ(plan.constants[1].prior, plan.constants[1].start);
   EXPECT_NE(plan.constants[0].start, plan.constants[1].start);
+}
+
+TEST(FitPlan, ProfilesThatALineNamesTogetherAreOneFit) {
+  const auto plans = Read(absl::StrCat(kHeader,
+                                       "vllm-gpu,model accelerator,,seconds_per_layer,log,,0.5,0.000001,0.002\n"
+                                       "maxtext-tpu,source,,attention_ratio,log,,0.1,0.1,1\n"
+                                       "trtllm-gpu vllm-gpu,model accelerator,,weights_hbm_ratio,log,,0.2,0.2,1\n"));
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  ASSERT_EQ(plans->size(), 2U);
+  const FitPlan& joint = (*plans)[0];
+  EXPECT_EQ(joint.profiles, (std::vector<std::string>{"vllm-gpu", "trtllm-gpu"}));
+  EXPECT_EQ(joint.leave_outs, (std::vector<LeaveOut>{LeaveOut::kModel, LeaveOut::kAccelerator}));
+  EXPECT_EQ(ConstantsOf(joint, 0), (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(ConstantsOf(joint, 1), (std::vector<size_t>{1}));
+  EXPECT_EQ(joint.constants[0].name, "vllm-gpu seconds_per_layer");
+  EXPECT_EQ(joint.constants[1].name, "weights_hbm_ratio");
+  EXPECT_EQ((*plans)[1].profiles, std::vector<std::string>{"maxtext-tpu"});
 }
 
 struct BrokenPlan {
@@ -69,6 +87,12 @@ TEST(FitPlan, Broken) {
       {"twice",
        "maxtext-tpu,source,,attention_ratio,log,,0.1,0.1,1\nmaxtext-tpu,source,,attention_ratio,log,,0.1,0.1,1",
        "is there twice"},
+      {"no fold", "maxtext-tpu,,,attention_ratio,log,,0.1,0.1,1", "leave_out must be"},
+      {"shared and twice",
+       "vllm-gpu trtllm-gpu,model,,kv_hbm_ratio,log,,0.1,0.1,1\nvllm-gpu,model,,kv_hbm_ratio,log,,0.1,0.1,1",
+       "is there twice"},
+      {"shared and not alike", "vllm-gpu trtllm-gpu,model,,first_token_seconds,log,,0.1,0.001,1",
+       "its values in the profiles differ"},
       {"two folds",
        "maxtext-tpu,source,,attention_ratio,log,,0.1,0.1,1\nmaxtext-tpu,row,,collective_ratio,log,,0.1,0.1,1",
        "the same in all lines"},

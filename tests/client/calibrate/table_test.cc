@@ -85,7 +85,8 @@ TEST(Table, Broken) {
       {"a column twice", "a,b,a\n1,2,3\n", "column a is there twice"},
       {"too few fields", "a,b\n1,2\n3\n", "Line 3 has 1 fields, the header 2"},
       {"too many fields", "a,b\n# remark\n1,2,3\n", "Line 3 has 3 fields, the header 2"},
-      {"an open quote", "a,b\n1,\"2\n", "Line 2"},
+      {"an open quote", "a,b\n1,\"2\n3,4\n", "Line 2: a quote that opens here is never closed"},
+      {"a quote within", "a,b\n1,\"2\n3,\"4\"\n", "Line 2: at line 3 a quote is neither doubled"},
   };
   for (const BrokenTable& c : kCases) {
     const absl::StatusOr<Table> table = Table::Parse(c.text);
