@@ -7,7 +7,7 @@
 #
 # BASE_ROOT=DIR     take this root directory instead of one that debootstrap makes
 # CCACHE_DIR=DIR    a compiler cache to build with, when the base has ccache
-# KEEP=1            leave the images (in build/image-proof) for a look: buildah --root build/image-proof/storage images
+# KEEP=1            leave the images in build/image-proof for a look, and for a next time that builds only what has changed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [[ $(id -u) -eq 0 ]] || { echo "$0: needs root, for debootstrap and for buildah's chroot" >&2; exit 1; }
@@ -28,12 +28,14 @@ step() { echo "==== $*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
 step "base"
-root=${BASE_ROOT:-$work/base}
-[[ -d $root/usr ]] || debootstrap --variant=minbase bookworm "$root" >"$work/debootstrap.log"
-base=$(builder from scratch)
-builder add -q "$base" "$root" / >/dev/null
-builder commit -q "$base" sliceplan-base >/dev/null
-builder rm "$base" >/dev/null
+if ! builder inspect --type image sliceplan-base >/dev/null 2>&1; then
+  root=${BASE_ROOT:-$work/base}
+  [[ -d $root/usr ]] || debootstrap --variant=minbase bookworm "$root" >"$work/debootstrap.log"
+  base=$(builder from scratch)
+  builder add -q "$base" "$root" / >/dev/null
+  builder commit -q "$base" sliceplan-base >/dev/null
+  builder rm "$base" >/dev/null
+fi
 
 step "build"
 options=()
@@ -56,13 +58,13 @@ container=$(builder from sliceplan)
 mounted=$(builder mount "$container")
 ! [[ -e $mounted/usr/bin/g++ || -e $mounted/opt/sliceplan ]] || fail "what was built with is in the image"
 # unshare: the read-only mount is seen by this process alone, and goes with it.
-inside() {
-  unshare --mount bash -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift &&
-    exec chroot --userspec=65532:65532 --groups=65532 "$@"' - "$mounted" "$mounted" "$@"
-}
+chrooted=(unshare --mount bash -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift &&
+  exec chroot --userspec=65532:65532 --groups=65532 "$@"' - "$mounted" "$mounted")
+inside() { "${chrooted[@]}" "$@"; }
 ! inside touch /written 2>/dev/null || fail "the root can be written"
 [[ $(inside id -u) == 65532 ]] || fail "not user 65532"
-coproc SERVER { inside /usr/local/bin/sliceplan-server --port=0 --drain_delay=0s 2>"$work/server.log"; }
+# With exec everywhere, so that its process is the server itself.
+coproc SERVER { exec "${chrooted[@]}" /usr/local/bin/sliceplan-server --port=0 --drain_delay=0s 2>"$work/server.log"; }
 server=$SERVER_PID
 read -r -t 30 line <&"${SERVER[0]}" || fail "the server does not start: $(cat "$work/server.log")"
 port=${line#port=}
@@ -74,7 +76,6 @@ jq -c '.estimate | {outcome, chipCount, sentence: .bottleneck.sentence}' <<<"$an
 [[ $(jq -r .estimate.chipCount <<<"$answer") == 4096 ]] || fail "another answer: $answer"
 
 step "SIGTERM"
-# The shell's child is the server itself, by way of exec.
 kill -TERM "$server"
 wait "$server" || fail "exit status $?"
 server=
