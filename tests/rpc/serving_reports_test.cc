@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(All, ServingReportTest, testing::ValuesIn(ReadReports(/
 // What cannot come out of a plan is listed with the reason, and nothing is both.
 TEST(ServingReportsTest, OthersAreExplained) {
   const std::vector<json> explained = ReadReports(/*explained=*/true);
-  EXPECT_EQ(explained.size(), 18);
+  EXPECT_EQ(explained.size(), 24);
   for (const json& report : explained) {
     EXPECT_FALSE(report.contains("question")) << report;
     EXPECT_GT(report.at("explained").get<std::string>().size(), 20) << report;

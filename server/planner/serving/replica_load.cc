@@ -29,6 +29,27 @@ constexpr double kLogitBytes = 4;
 
 bool IsFourBit(DataType type) { return BytesPerElement(type) < 1; }
 
+// Tiles that kernels for experts in MXFP4 (four bits, a scale for 32 inputs) work on: the width of a chip's part of an
+// expert and the hidden size are held in whole ones. vLLM, model_executor/layers/quantization/mxfp4.py (v0.10 to
+// v0.19), of Marlin, which unpacks, and of FlashInfer and AITER; GPT-OSS on an H100 takes 8.5% more than its checkpoint
+// so.
+constexpr int32_t kMxfp4Block = 32;
+constexpr double kMxfp4UnpackedWidthTile = 128;
+constexpr double kMxfp4WidthTile = 256;
+constexpr double kMxfp4HiddenTile = 256;
+
+// Caches of attention that selects its keys, as vLLM (fp8_ds_mla) and SGLang (DSATokenToKVPool) lay them out: keys of
+// the indexer are always in fp8, and so is the latent when the cache is, both with an fp32 scale for 128 values; the
+// rotated part beside the latent stays in 16 bits. DeepSeek-V3.2: 132 and 656 bytes a token and layer.
+constexpr double kSelectionScaleBlock = 128;
+constexpr double kSelectionScaleBytes = 4;
+
+double ScaledFp8Bytes(double values) {
+  return values + kSelectionScaleBytes * std::ceil(values / kSelectionScaleBlock);
+}
+
+double RoundUp(double size, double tile) { return std::ceil(size / tile) * tile; }
+
 double CeilShare(double units, double degree) { return std::ceil(units / degree) / units; }
 
 // The job and plan in the numbers that every count needs.
@@ -47,6 +68,7 @@ class Counter {
         model_(*job.model.operations),
         accelerator_(pool.slice.accelerator),
         policy_(policy),
+        calibrated_(job.mode == EstimationMode::kCalibrated),
         shape_{static_cast<double>(parallelism.Degree(LogicalAxis::kTensor)),
                static_cast<double>(parallelism.Degree(LogicalAxis::kFsdp)),
                static_cast<double>(parallelism.Degree(LogicalAxis::kContext)),
@@ -200,6 +222,19 @@ class Counter {
     return transformer::ServedWeightBytes(*job_.model.architecture, matmul, positions);
   }
 
+  // Bytes of an expert's weight in memory to those it has in the checkpoint, 1 or more.
+  double TileRatio(const WeightMatmul& matmul, double share) const {
+    const transformer::Quantization& quantization = job_.model.architecture->quantization;
+    if (!calibrated_ || policy_.weights || !quantization.Quantizes(matmul.weight_class)) return 1;
+    const transformer::WeightFormat& format = quantization.FormatOf(matmul.weight_class);
+    if (format.dtype != DataType::kFp4 || format.block_columns != kMxfp4Block) return 1;
+    const bool row = matmul.split == TensorSplit::kRow;
+    const double width = static_cast<double>(row ? matmul.k : matmul.n) * share;
+    const auto hidden = static_cast<double>(row ? matmul.n : matmul.k);
+    const double tile = accelerator_.fp4_flops_per_second ? kMxfp4WidthTile : kMxfp4UnpackedWidthTile;
+    return RoundUp(width, tile) * RoundUp(hidden, kMxfp4HiddenTile) / (width * hidden);
+  }
+
   // What a weight in `stored` is multiplied as. Where the request leaves it open: in its own type as far as the chip
   // has a rate for that; integers are widened (weight-only quantisation).
   RateClass ClassOf(DataType stored) const {
@@ -255,7 +290,8 @@ class Counter {
       layer.four_bit_attention |= ClassOf(stored) == RateClass::kFourBit;
     }
     group.activation_bytes_per_row += shape_.activation_bytes * (k + n);
-    layer.resident_bytes += group.experts ? all_bytes / copies * std::ceil(copies / shape_.expert) : all_bytes;
+    layer.resident_bytes +=
+        group.experts ? all_bytes / copies * std::ceil(copies / shape_.expert) * TileRatio(matmul, share) : all_bytes;
     // Partial sums of the columns over the chips that split the inputs.
     if (column && shape_.hidden_shards > 1) group.hidden_reduce_bytes_per_token += shape_.activation_bytes * n;
   }
@@ -277,6 +313,16 @@ class Counter {
     }
   }
 
+  // Of one cache head.
+  double CacheEntryBytes(const SoftmaxAttention& softmax) const {
+    const bool selected_latent = softmax.indexer_head_count > 0 && softmax.absorbed_qk_dim > 0;
+    if (calibrated_ && selected_latent && policy_.kv_cache == DataType::kFp8) {
+      return ScaledFp8Bytes(softmax.absorbed_value_dim) +
+             kWideBytes * (softmax.absorbed_qk_dim - softmax.absorbed_value_dim);
+    }
+    return BytesPerElement(policy_.kv_cache) * softmax.cache_width;
+  }
+
   void AddSoftmax(const SoftmaxAttention& softmax, PassAttention& attention) const {
     attention.present = true;
     const double kv_bytes = BytesPerElement(policy_.kv_cache);
@@ -293,9 +339,11 @@ class Counter {
       }
     }
     share /= shape_.context;
-    attention.kv_bytes_per_key = kv_bytes * parts * softmax.cache_width * share;
-    attention.indexer_bytes_per_key =
-        softmax.indexer_head_count > 0 ? kv_bytes * softmax.indexer_head_dim / shape_.context : 0;
+    attention.kv_bytes_per_key = CacheEntryBytes(softmax) * parts * share;
+    if (softmax.indexer_head_count > 0) {
+      const double values = softmax.indexer_head_dim;
+      attention.indexer_bytes_per_key = (calibrated_ ? ScaledFp8Bytes(values) : kv_bytes * values) / shape_.context;
+    }
     if (!softmax.reads_earlier_cache) {
       attention.kv_bytes_per_stored_key = attention.kv_bytes_per_key;
       attention.indexer_bytes_per_stored_key = attention.indexer_bytes_per_key;
@@ -335,6 +383,7 @@ class Counter {
   const ModelOperations& model_;
   const hardware::AcceleratorSpec& accelerator_;
   const ServingPolicy& policy_;
+  const bool calibrated_;
   const Shape shape_;
   bool latent_ = false;
 };

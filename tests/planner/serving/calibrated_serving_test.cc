@@ -45,15 +45,19 @@ TEST(CalibratedServingTest, FourBitWeightsCarryTheirScales) {
   EXPECT_NEAR((scaled - bare) / (wide - bare), 1.0 / 16 / 1.5, 1e-6);
 }
 
-TEST(CalibratedServingTest, FourBitWeightsCanLeaveLatentAttentionWide) {
-  ServedFixture served;
-  transformer::Layer layer;
+transformer::LatentAttention Latent() {
   transformer::LatentAttention attention;
   attention.query_head_count = 16;
   attention.kv_lora_rank = 512;
   attention.qk_nope_head_dim = 128;
   attention.qk_rope_head_dim = 64;
   attention.v_head_dim = 128;
+  return attention;
+}
+
+ServedFixture ServedLatent(const transformer::LatentAttention& attention) {
+  ServedFixture served;
+  transformer::Layer layer;
   layer.attention = attention;
   transformer::DenseFeedForward feed_forward;
   feed_forward.ffn_dim = 8192;
@@ -62,6 +66,11 @@ TEST(CalibratedServingTest, FourBitWeightsCanLeaveLatentAttentionWide) {
   served.architecture.vocab_size = 32000;
   served.architecture.layer_groups.push_back({4, {layer}});
   served.operations = transformer::OperationsOf(served.architecture).value();
+  return served;
+}
+
+TEST(CalibratedServingTest, FourBitWeightsCanLeaveLatentAttentionWide) {
+  const ServedFixture served = ServedLatent(Latent());
   ServingEfficiency efficiency;
   ServingJob job = CalibratedJob(served, efficiency);
   job.pools[0].slice = ServingSlice(1, 1);
@@ -72,6 +81,80 @@ TEST(CalibratedServingTest, FourBitWeightsCanLeaveLatentAttentionWide) {
   // Queries 2048 x 16 x 192, latents 2048 x 576, keys and values out of them 512 x 16 x 256, outputs 2048 x 2048.
   const double attention_weights = 2048.0 * 16 * 192 + 2048.0 * 576 + 512.0 * 16 * 256 + 2048.0 * 2048;
   EXPECT_NEAR(WeightBytes(job) - all, 4 * 1.5 * attention_weights, 1);
+}
+
+// DeepSeek-V3.2 in vLLM and SGLang: 512 values in fp8 with four fp32 scales and 64 in 16 bits, and 128 of the indexer
+// with one scale. 43.67 GiB for 975,424 tokens of 61 layers: https://github.com/sgl-project/sglang/pull/11309.
+TEST(CalibratedServingTest, CachesThatAreSelectedFromCarryScales) {
+  transformer::LatentAttention attention = Latent();
+  const ServedFixture plain = ServedLatent(attention);
+  attention.indexer_head_count = 64;
+  attention.indexer_head_dim = 128;
+  attention.indexer_top_k = 2048;
+  const ServedFixture selected = ServedLatent(attention);
+  struct Case {
+    const ServedFixture* served;
+    EstimationMode mode;
+    DataType kv_cache;
+    int64_t bytes_per_layer;
+  };
+  const Case cases[] = {
+      {&selected, EstimationMode::kCalibrated, DataType::kFp8, 656 + 132},
+      {&selected, EstimationMode::kCalibrated, DataType::kBf16, 2 * 576 + 132},
+      {&selected, EstimationMode::kRoofline, DataType::kFp8, 576 + 128},
+      {&plain, EstimationMode::kCalibrated, DataType::kFp8, 576},
+  };
+  const ServingEfficiency efficiency;
+  for (const Case& c : cases) {
+    ServingJob job = CalibratedJob(*c.served, efficiency);
+    job.mode = c.mode;
+    job.pools[0].slice = ServingSlice(1, 1);
+    job.pools[0].parallelism = TensorOnly(1);
+    job.workload.precision.kv_cache = c.kv_cache;
+    EXPECT_EQ(Estimate(job).memory.kv_bytes_per_token, 4 * c.bytes_per_layer) << c.bytes_per_layer;
+  }
+}
+
+// 300 columns of an expert on each chip are held as three tiles of 128, with four-bit units as two of 256; 2,880 inputs
+// as twelve of 256. A weight and its part of a scale take 17/32 bytes.
+TEST(CalibratedServingTest, FourBitExpertsAreHeldInWholeTiles) {
+  constexpr double kTensor = 16;
+  constexpr double kLayers = 4;
+  constexpr double kExperts = 8;
+  constexpr double kMatrices = 3;
+  DenseShape shape;
+  shape.layers = kLayers;
+  shape.hidden_dim = 2880;
+  shape.ffn_dim = 300 * kTensor;
+  shape.experts = kExperts;
+  shape.experts_per_token = 2;
+  ServedFixture served = Served(shape);
+  transformer::Quantization& quantization = served.architecture.quantization;
+  const auto expert = static_cast<size_t>(transformer::WeightClass::kExpert);
+  quantization.method = "mxfp4";
+  quantization.quantized[expert] = true;
+  transformer::WeightFormat& format = quantization.formats[expert];
+  format.dtype = DataType::kFp4;
+  format.block_rows = 1;
+  format.block_columns = 32;
+  format.scale_bytes = 1;
+
+  const ServingEfficiency efficiency;
+  ServingJob job = CalibratedJob(served, efficiency);
+  job.mode = EstimationMode::kRoofline;
+  const double stored = WeightBytes(job);
+  const auto expected = [&](double width) {
+    return kLayers * kExperts * kMatrices * (width * 3072 - 300 * 2880) * 17 / 32;
+  };
+  job.mode = EstimationMode::kCalibrated;
+  EXPECT_NEAR(WeightBytes(job) - stored, expected(384), 1);
+  job.pools[0].slice.accelerator.fp4_flops_per_second = 7.88e14;
+  EXPECT_NEAR(WeightBytes(job) - stored, expected(512), 1);
+  // Other formats are not held so.
+  format.block_columns = 16;
+  const double calibrated = WeightBytes(job);
+  job.mode = EstimationMode::kRoofline;
+  EXPECT_NEAR(calibrated, WeightBytes(job), 1);
 }
 
 TEST(CalibratedServingTest, EnginesTakeTheirShareOfWhatProgramsCanAllocate) {
