@@ -1,6 +1,6 @@
 #!/bin/bash
 # Fits the profiles to the committed measurements without each group in turn: tests/accuracy/folds.csv, which
-# scripts/accuracy.sh reads. Takes an hour; prints the fits.
+# scripts/accuracy.sh reads. Takes a few minutes; prints the fits.
 #   scripts/folds.sh [BUILD_DIRECTORY]
 # Folds of the users' corpus are linear about the fit of all its rows, which is two steps from the catalog's constants; what
 # they leave out is predicted in full.
