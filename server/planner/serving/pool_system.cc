@@ -14,6 +14,9 @@ constexpr int64_t kRequestsPerUser = 10;
 // More users than this wait in a queue that only grows: the rest of their wait follows from Little's law.
 constexpr int64_t kMostReplayedUsers = 16'384;
 constexpr int64_t kMostResident = int64_t{1} << 17;
+// At a rate, of a larger fleet so many engines are replayed with their part of the load: more of them hardly share
+// better, and the requests of a replay would not fill them.
+constexpr int64_t kReplayedFleet = 64;
 // As serving_load.h has it.
 constexpr int64_t kMostStationReplicas = int64_t{1} << 20;
 
@@ -164,10 +167,32 @@ CacheTransfer TransferOf(const ServingJob& job, const ReplicaPlan& prefill, cons
   return transfer;
 }
 
+namespace {
+
+// Keeps part of a fleet whose smaller station has more than kReplayedFleet engines; returns which part.
+double KeepPart(ServingSystem& system) {
+  int64_t least = system.main.replica_count;
+  if (system.prefill) least = std::min(least, system.prefill->replica_count);
+  if (least <= kReplayedFleet) return 1;
+  const auto all = static_cast<double>(system.main.replica_count);
+  const double part = static_cast<double>(kReplayedFleet) / static_cast<double>(least);
+  system.main.replica_count = std::llround(all * part);
+  const double kept = static_cast<double>(system.main.replica_count) / all;
+  if (system.prefill) {
+    // Rounded down: a part that is too small says so, one that is too large would hide it.
+    system.prefill->replica_count =
+        static_cast<int64_t>(std::floor(static_cast<double>(system.prefill->replica_count) * kept + 1e-9));
+  }
+  return kept;
+}
+
+}  // namespace
+
 SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const PlannedPool* prefill, double share,
                         const std::function<bool()>& cancelled, ReplayEnd end) {
   const ServingWorkload& workload = job.workload;
-  const ServingSystem system = SystemOf(job, main, prefill);
+  ServingSystem system = SystemOf(job, main, prefill);
+  const double part = workload.load == ServingLoadKind::kRate ? KeepPart(system) : 1;
   const RequestMix mix = MixOf(job, main, prefill);
   Load load;
   int64_t users = 0;
@@ -182,7 +207,7 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
         std::clamp<int64_t>(load.users * kRequestsPerUser, load.users, std::max(load.users, kRequests));
   } else {
     load.kind = LoadKind::kOpenLoop;
-    load.requests_per_second = std::clamp(share * workload.requests_per_second, 1e-9, 1e9);
+    load.requests_per_second = std::clamp(part * share * workload.requests_per_second, 1e-9, 1e9);
     load.arrival_burstiness = workload.arrival_burstiness;
   }
   options.limits = {Lowest(job.slo.ttft), Lowest(job.slo.tpot), Lowest(job.slo.end_to_end)};
@@ -202,7 +227,7 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
   result.inter_token = LatencyOf(replayed.inter_token);
   result.end_to_end = LatencyOf(replayed.end_to_end);
   result.normalized = LatencyOf(replayed.normalized_time_per_output_token);
-  result.requests_per_second = replayed.requests_per_second;
+  result.requests_per_second = replayed.requests_per_second / part;
   if (users > load.users && replayed.requests_per_second > 0) {
     const double wait = static_cast<double>(users - load.users) / replayed.requests_per_second;
     const auto add = [](double seconds, Latency& latency) {
@@ -215,9 +240,9 @@ SystemResult ReplayLoad(const ServingJob& job, const PlannedPool& main, const Pl
     add(wait, result.end_to_end);
     add(wait / workload.output.Mean(), result.normalized);
   }
-  result.output_tokens_per_second = replayed.output_tokens_per_second;
-  result.input_tokens_per_second = replayed.input_tokens_per_second;
-  result.goodput_requests_per_second = replayed.goodput_requests_per_second;
+  result.output_tokens_per_second = replayed.output_tokens_per_second / part;
+  result.input_tokens_per_second = replayed.input_tokens_per_second / part;
+  result.goodput_requests_per_second = replayed.goodput_requests_per_second / part;
   result.mean_batch_size = replayed.mean_batch_size * static_cast<double>(GroupsOf(main));
   result.queueing_share = replayed.queueing_share_of_ttft;
   result.busy_ratio = replayed.busy_ratio;

@@ -66,6 +66,29 @@ TEST(ServingLoadTest, DataRanksWorkSideBySide) {
   }
 }
 
+// Past a few dozen, replicas share a load no better: a thousand answer as a hundred at a tenth of the rate.
+TEST(ServingLoadTest, LargeFleetsAnswerAsPartsOfThem) {
+  const ServedFixture served = Small();
+  ServingJob job = SmallJob(served, 1, TensorOnly(1));
+  job.pools_given = true;
+  job.workload.load = ServingLoadKind::kRate;
+  job.workload.requests_per_second = 0.1;
+  const double alone = Estimate(job).throughput.saturation_requests_per_second;
+  const auto with = [&](int32_t replicas) {
+    job.pools[0].replica_count = replicas;
+    job.workload.requests_per_second = 0.7 * alone * replicas;
+    return Estimate(job);
+  };
+  const ServingEstimate few = with(100);
+  const ServingEstimate many = with(1000);
+  ASSERT_EQ(few.outcome, ServingOutcome::kFeasible);
+  ASSERT_EQ(many.outcome, ServingOutcome::kFeasible);
+  EXPECT_NEAR(many.throughput.requests_per_second, 10 * few.throughput.requests_per_second, 1e-6 * alone);
+  EXPECT_NEAR(many.ttft->p95_seconds, few.ttft->p95_seconds, 0.05 * few.ttft->p95_seconds);
+  EXPECT_NEAR(many.tpot->mean_seconds, few.tpot->mean_seconds, 0.05 * few.tpot->mean_seconds);
+  EXPECT_NEAR(many.batch_size, few.batch_size, 1);
+}
+
 // A replay that ends when a target is missed for certain says what the whole one says, whatever the target.
 TEST(ServingLoadTest, ReplaysThatEndEarlyAgreeWithWholeOnes) {
   const ServedFixture served = Small();
