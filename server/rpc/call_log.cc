@@ -10,6 +10,7 @@
 #include "grpcpp/server_context.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/stopwatch.h"
 
 namespace sliceplan::rpc {
 namespace {
@@ -33,7 +34,7 @@ class CallLog : public experimental::Interceptor {
     metrics_.Started();
   }
   ~CallLog() override {
-    if (!ended_) metrics_.Handled(absl::StatusCode::kCancelled, absl::Now() - start_);
+    if (!ended_) metrics_.Handled(absl::StatusCode::kCancelled, watch_.Elapsed());
   }
 
   void Intercept(experimental::InterceptorBatchMethods* methods) override {
@@ -64,7 +65,7 @@ class CallLog : public experimental::Interceptor {
     CallRecord record;
     record.method = method_;
     record.code = static_cast<absl::StatusCode>(status.error_code());
-    record.latency = absl::Now() - start_;
+    record.latency = watch_.Elapsed();
     if (!ended_) metrics_.Handled(record.code, record.latency);
     ended_ = true;
     if (!log_.Wants(SeverityOf(record.method, record.code))) return;
@@ -87,6 +88,7 @@ class CallLog : public experimental::Interceptor {
   const absl::string_view method_;
   const CallMetrics::Method& metrics_;
   const absl::Time start_;
+  const Stopwatch watch_;
   bool ended_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "server/rpc/admission_errors.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/stopwatch.h"
 
 namespace sliceplan::rpc {
 
@@ -63,11 +64,11 @@ class CallTask : public PoolTask {
   absl::Time deadline() const override { return context_.deadline; }
   bool cancelled() const override { return call_->cancelled(); }
   void Run() override {
-    dispatcher_.metrics_.Dequeued(absl::Now() - start_);
+    dispatcher_.metrics_.Dequeued(waiting_.Elapsed());
     dispatcher_.RunHere(method_, context_, *call_);
   }
   void Drop(const Shed& shed) override {
-    dispatcher_.metrics_.Dequeued(absl::Now() - start_);
+    dispatcher_.metrics_.Dequeued(waiting_.Elapsed());
     Refuse(shed);
   }
   // Ends a call that is not worked on.
@@ -82,7 +83,7 @@ class CallTask : public PoolTask {
   const Method& method_;
   const CallContext context_;
   const std::unique_ptr<IncomingCall> call_;
-  const absl::Time start_ = absl::Now();
+  const Stopwatch waiting_;
 };
 
 CallContext Dispatcher::ContextOf(const IncomingCall& call) const {
@@ -129,11 +130,11 @@ bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall&
 }
 
 void Dispatcher::RunHere(const Method& method, const CallContext& context, IncomingCall& call) const {
-  const absl::Time start = absl::Now();
+  const Stopwatch watch;
   const Result result = method.handle(call.request(), call.response(), context);
   metrics_.Answered(result, *call.response(), context);
   if (request_log_ != nullptr) {
-    request_log_->Add(method, call.request(), result, *call.response(), context, absl::Now() - start);
+    request_log_->Add(method, call.request(), result, *call.response(), context, watch.Elapsed());
   }
   Finish(result, std::nullopt, method, context, call);
 }

@@ -13,6 +13,8 @@ constexpr absl::Duration kMinRetryDelay = absl::Milliseconds(10);
 constexpr absl::Duration kMaxRetryDelay = absl::Seconds(5);
 // Below the clock's grain; keeps the queue limit finite.
 constexpr absl::Duration kMinWorkTime = absl::Microseconds(1);
+// Longer work counts as this: a clock that was set forward must not close the queue for an hour.
+constexpr absl::Duration kMaxWorkTime = absl::Minutes(1);
 
 }  // namespace
 
@@ -162,9 +164,11 @@ void WorkerPool::RunOne(Lane lane, std::unique_lock<std::mutex>& lock) {
     Report(lane, reason);
     work.task->Drop({reason, absl::ZeroDuration()});
   } else {
-    if (options_.observer != nullptr) options_.observer->OnStart(lane, start - work.since);
+    if (options_.observer != nullptr)
+      options_.observer->OnStart(lane, std::max(start - work.since, absl::ZeroDuration()));
     work.task->Run();
-    work_time = options_.now() - start;
+    // The clock may have been set meanwhile.
+    work_time = std::clamp(options_.now() - start, absl::ZeroDuration(), kMaxWorkTime);
   }
   work.task.reset();
 

@@ -344,6 +344,21 @@ class Counts : public PoolObserver {
   std::vector<std::string> text_;
 };
 
+// A clock that is set while work runs says nothing about the work: the queue keeps its length.
+TEST(WorkerPoolTest, ASetClockIsNoMeasurement) {
+  for (const absl::Duration jump : {-absl::Hours(1), -absl::Milliseconds(5)}) {
+    FakeClock clock;
+    WorkerPool pool(OneThread(clock));
+    const size_t limit = pool.queue_limit(Lane::kSearch);
+    for (int i = 0; i < 20; ++i) {
+      Fate fate;
+      ASSERT_EQ(Submit(pool, kSearch, &fate, [&clock, jump] { clock.Advance(jump); }), std::nullopt);
+      ASSERT_EQ(fate.future.get(), std::nullopt);
+    }
+    EXPECT_EQ(pool.queue_limit(Lane::kSearch), limit) << jump;
+  }
+}
+
 TEST(WorkerPoolTest, TheObserverHearsOfEverything) {
   FakeClock clock;
   Counts counts;

@@ -17,6 +17,7 @@
 #include "server/rpc/http/connect_protocol.h"
 #include "server/rpc/json.h"
 #include "server/rpc/request_id.h"
+#include "server/rpc/stopwatch.h"
 #include "server/rpc/text.h"
 #include "server/rpc/worker_pool.h"
 
@@ -63,6 +64,7 @@ struct HttpServer::Request {
   absl::string_view path;
   HttpHeaders headers;
   absl::Time start;
+  Stopwatch watch;
 
   absl::string_view Header(absl::string_view name) const {
     for (const auto& [key, value] : headers) {
@@ -193,8 +195,8 @@ void HttpServer::Stop() {
 
 void HttpServer::Serve(mg_connection* connection) {
   const mg_request_info& info = *mg_get_request_info(connection);
-  Request request{info,       static_cast<HttpConnection*>(info.conn_data), info.request_method, info.local_uri, {},
-                  absl::Now()};
+  Request request{
+      info, static_cast<HttpConnection*>(info.conn_data), info.request_method, info.local_uri, {}, absl::Now(), {}};
   for (int i = 0; i < info.num_headers; ++i) {
     request.headers.emplace_back(absl::AsciiStrToLower(info.http_headers[i].name), info.http_headers[i].value);
   }
@@ -243,7 +245,7 @@ HttpReply HttpServer::AnswerPage(const Request& request) const {
     LogLine line = log_.Line(Severity::kDebug, "page");
     line.Text("method", absl::StrCat(request.method, " ", Printable(request.path, kMaxLoggedPathBytes)))
         .Integer("status", reply.status)
-        .Seconds("latency_s", absl::Now() - request.start)
+        .Seconds("latency_s", request.watch.Elapsed())
         .Text("peer", PeerOf(request.info));
     log_.Write(std::move(line));
   }
@@ -282,7 +284,7 @@ HttpReply HttpServer::AnswerRpc(mg_connection* connection, const Request& reques
   HttpReply reply = CallMethod(connection, request, method, &request_id, &status);
   record.method = full_name;
   record.code = static_cast<absl::StatusCode>(status.code());
-  record.latency = absl::Now() - request.start;
+  record.latency = request.watch.Elapsed();
   metrics_.calls().Of(full_name).Handled(record.code, record.latency);
   if (log_.Wants(SeverityOf(record.method, record.code))) {
     if (const auto timeout = ParseConnectTimeout(request.Header("connect-timeout-ms")); timeout.has_value()) {
