@@ -124,7 +124,7 @@ void AddEngineFlags(Flags& flags, const std::string& name, const ServingWorkload
   flags.Field("--kv", field("precision.kv_cache"), "format of the KV cache (default bf16)");
   flags.Field("--activations", field("precision.activations"), "format between operations (default bf16)");
   flags.Field("--compute", field("precision.compute"),
-              "operands of matmuls (default the wider of weights and activations that the chip computes in)");
+              "operands of matmuls (default as engines have them: fp8 and fp4 where the chip has units, else bf16)");
   flags.Field("--chunk", field("prefill_chunk_tokens"), "tokens of a prefill chunk; default: the profile's");
   flags.Field("--block", field("kv_block_tokens"), "tokens of a KV block; default 16");
   flags.Field("--hbm-utilization", field("hbm_utilization_ratio"),

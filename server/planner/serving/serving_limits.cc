@@ -17,6 +17,14 @@ using hardware::Violation;
 
 constexpr int64_t kNominalBatch = 32;
 
+// What engines multiply weights as: floats in their own format where the chip has units for it, all else in 16 bits.
+hardware::DataType OperandsOf(hardware::DataType weights, const hardware::AcceleratorSpec& accelerator) {
+  const bool own = hardware::BytesPerElement(weights) > 1 ||
+                   (weights == hardware::DataType::kFp8 && accelerator.fp8_flops_per_second) ||
+                   (weights == hardware::DataType::kFp4 && accelerator.fp4_flops_per_second);
+  return own ? weights : hardware::DataType::kBf16;
+}
+
 std::string PrefixOf(const ServingJob& job, size_t index) {
   return job.pools_given ? absl::StrCat("pools[", index, "].") : "";
 }
@@ -98,8 +106,7 @@ void FillLoadUsed(const ServingJob& job, const ReplicaPlan& plan, ServingEstimat
       if (quantization.quantized[i]) load.weights = quantization.formats[i].dtype;
     }
   }
-  load.compute = policy.compute.value_or(load.weights);
-  if (!plan.pool().slice.accelerator.MatmulRate(load.compute)) load.compute = hardware::DataType::kBf16;
+  load.compute = policy.compute.value_or(OperandsOf(load.weights, plan.pool().slice.accelerator));
   load.prefill_chunk_tokens = policy.prefill_chunk_tokens;
   load.hbm_utilization_ratio = policy.hbm_utilization_ratio;
   load.kv_cache_split = policy.kv_cache_split;

@@ -45,6 +45,30 @@ TEST(CalibratedServingTest, FourBitWeightsCarryTheirScales) {
   EXPECT_NEAR((scaled - bare) / (wide - bare), 1.0 / 16 / 1.5, 1e-6);
 }
 
+// Where the request leaves it open the reply says what weights are multiplied as.
+TEST(CalibratedServingTest, TheReplyNamesTheOperandsOfMatmuls) {
+  const ServedFixture served = Served();
+  const ServingEfficiency efficiency;
+  struct {
+    DataType weights;
+    bool has_units;  // of eight and four bits
+    DataType compute;
+  } const kRows[] = {
+      {DataType::kBf16, true, DataType::kBf16}, {DataType::kInt8, true, DataType::kBf16},
+      {DataType::kInt4, true, DataType::kBf16}, {DataType::kFp8, true, DataType::kFp8},
+      {DataType::kFp8, false, DataType::kBf16}, {DataType::kFp4, true, DataType::kFp4},
+      {DataType::kFp4, false, DataType::kBf16},
+  };
+  for (const auto& row : kRows) {
+    ServingJob job = CalibratedJob(served, efficiency);
+    job.workload.precision.weights = row.weights;
+    hardware::AcceleratorSpec& chip = job.pools[0].slice.accelerator;
+    chip.fp8_flops_per_second = row.has_units ? std::optional<double>(3.94e14) : std::nullopt;
+    chip.fp4_flops_per_second = row.has_units ? std::optional<double>(7.88e14) : std::nullopt;
+    EXPECT_EQ(Estimate(job).load.compute, row.compute) << hardware::DataTypeName(row.weights) << row.has_units;
+  }
+}
+
 transformer::LatentAttention Latent() {
   transformer::LatentAttention attention;
   attention.query_head_count = 16;
