@@ -185,7 +185,7 @@ TEST_F(RequestLogTest, RotatesAndLosesNoLine) {
   for (const auto& entry : std::filesystem::directory_iterator(directory_.Path(""))) {
     EXPECT_LE(entry.file_size(), 2000u);
     for (const std::string& line : ReadLines(entry.path())) {
-      EXPECT_NO_THROW(nlohmann::json::parse(line));
+      EXPECT_FALSE(nlohmann::json::parse(line, nullptr, false).is_discarded());
       ++lines;
     }
     ++files;
