@@ -6,7 +6,6 @@
 #   deploy/prove_image.sh
 #
 # BASE_ROOT=DIR     take this root directory instead of one that debootstrap makes
-# CCACHE_DIR=DIR    a compiler cache to build with, when the base has ccache
 # KEEP=1            leave the images in build/image-proof for a look, and for a next time that builds only what has changed
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,9 +37,7 @@ if ! builder inspect --type image sliceplan-base >/dev/null 2>&1; then
 fi
 
 step "build"
-options=()
-[[ -z ${CCACHE_DIR:-} ]] || options+=(--volume "$CCACHE_DIR:/root/.cache/ccache")
-builder bud --layers --isolation chroot --format docker --pull-never "${options[@]}" \
+builder bud --layers --isolation chroot --format docker --pull-never \
   --build-arg BASE=localhost/sliceplan-base --build-arg RUNTIME_BASE=localhost/sliceplan-base \
   --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" -t sliceplan .
 

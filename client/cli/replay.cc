@@ -1,5 +1,6 @@
 #include "client/cli/replay.h"
 
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -70,6 +71,19 @@ std::string DifferenceOf(const Logged& logged, const google::rpc::Status& status
   return absl::StrJoin(what, "; ");
 }
 
+// Bytes from here to the present end; the largest number if the stream has no places (a pipe).
+int64_t BytesLeft(std::istream& log) {
+  constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+  const std::istream::pos_type here = log.tellg();
+  if (here == std::istream::pos_type(-1) || !log.seekg(0, std::ios::end)) {
+    log.clear();
+    return kUnknown;
+  }
+  const std::istream::pos_type end = log.tellg();
+  log.seekg(here);
+  return static_cast<int64_t>(end - here);
+}
+
 }  // namespace
 
 ReplayCounts ReplayResult::Total() const {
@@ -85,8 +99,10 @@ ReplayCounts ReplayResult::Total() const {
 ReplayResult Replay(std::istream& log, Backend& backend) {
   ReplayResult result;
   int64_t number = 0;
-  for (std::string line; std::getline(log, line);) {
+  int64_t bytes_left = BytesLeft(log);
+  for (std::string line; bytes_left > 0 && std::getline(log, line);) {
     ++number;
+    bytes_left -= static_cast<int64_t>(line.size()) + 1;
     if (line.empty()) continue;
     const std::optional<Logged> logged = ReadLine(line);
     absl::StatusOr<NamedMethod> method =

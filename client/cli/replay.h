@@ -37,7 +37,8 @@ struct ReplayResult {
 
 inline constexpr size_t kMaxListedDifferences = 100;
 
-// Reads the log (server/rpc/request_log.h) to its end, one call after the other.
+// Reads the log (server/rpc/request_log.h), one call after the other, to the end that it has at the start: the server
+// asked may be the one that writes it.
 ReplayResult Replay(std::istream& log, Backend& backend);
 
 void PrintReplay(const ReplayResult& result, Report& report);

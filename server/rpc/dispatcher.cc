@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/rpc/admission_errors.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/stopwatch.h"

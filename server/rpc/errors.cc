@@ -20,13 +20,6 @@ constexpr size_t kMaxDescriptionBytes = 400;
 constexpr size_t kMaxMetadataValueBytes = 200;
 constexpr size_t kMaxNameBytes = 128;
 
-google::rpc::Status StatusOf(absl::StatusCode code, absl::string_view message) {
-  google::rpc::Status status;
-  status.set_code(static_cast<int32_t>(code));
-  status.set_message(Printable(message, kMaxMessageBytes));
-  return status;
-}
-
 // Packs with a fixed order of map entries: the same error has the same bytes.
 void AddDetail(google::rpc::Status& status, const google::protobuf::Message& detail) {
   google::protobuf::Any& any = *status.add_details();
@@ -45,6 +38,21 @@ void AddErrorInfo(google::rpc::Status& status, absl::string_view reason, const E
   AddDetail(status, info);
 }
 
+// `sentence` without the time to come back, which is added. Times are rounded up: who comes back earlier fails again.
+Result Exhausted(absl::string_view sentence, absl::string_view reason, absl::Duration retry_delay,
+                 ErrorMetadata metadata = {}) {
+  const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(retry_delay, absl::Milliseconds(1)));
+  google::rpc::Status status =
+      BareStatus(absl::StatusCode::kResourceExhausted, absl::StrCat(sentence, "; try again in ", milliseconds, " ms."));
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(milliseconds / 1000);
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(milliseconds % 1000 * 1'000'000));
+  AddDetail(status, retry);
+  metadata.emplace_back("retry_delay_ms", absl::StrCat(milliseconds));
+  AddErrorInfo(status, reason, metadata);
+  return Result(std::move(status));
+}
+
 // "slice.topology: ...", or the sentence alone when the request as a whole is meant.
 std::string Line(const FieldError& error) {
   return error.field.empty() ? error.description : absl::StrCat(error.field, ": ", error.description);
@@ -61,8 +69,15 @@ std::string MessageOf(const std::vector<FieldError>& errors) {
 
 }  // namespace
 
+google::rpc::Status BareStatus(absl::StatusCode code, absl::string_view message) {
+  google::rpc::Status status;
+  status.set_code(static_cast<int32_t>(code));
+  status.set_message(Printable(message, kMaxMessageBytes));
+  return status;
+}
+
 Result InvalidArgument(const std::vector<FieldError>& errors) {
-  google::rpc::Status status = StatusOf(absl::StatusCode::kInvalidArgument, MessageOf(errors));
+  google::rpc::Status status = BareStatus(absl::StatusCode::kInvalidArgument, MessageOf(errors));
   google::rpc::BadRequest bad_request;
   // Leaves room for the ErrorInfo with its counts and reasons, which is below this size.
   constexpr size_t kErrorInfoBytes = 512;
@@ -96,8 +111,8 @@ Result InvalidArgument(const std::vector<FieldError>& errors) {
 
 Result NotFound(absl::string_view type, absl::string_view name, absl::string_view sentence, absl::string_view reason,
                 absl::string_view field) {
-  google::rpc::Status status = StatusOf(absl::StatusCode::kNotFound,
-                                        field.empty() ? std::string(sentence) : absl::StrCat(field, ": ", sentence));
+  google::rpc::Status status = BareStatus(absl::StatusCode::kNotFound,
+                                          field.empty() ? std::string(sentence) : absl::StrCat(field, ": ", sentence));
   google::rpc::ResourceInfo resource;
   resource.set_resource_type(std::string(type));
   resource.set_resource_name(Printable(name, kMaxNameBytes));
@@ -108,39 +123,58 @@ Result NotFound(absl::string_view type, absl::string_view name, absl::string_vie
 }
 
 Result Unimplemented(absl::string_view method, absl::string_view sentence) {
-  google::rpc::Status status = StatusOf(absl::StatusCode::kUnimplemented, sentence);
+  google::rpc::Status status = BareStatus(absl::StatusCode::kUnimplemented, sentence);
   AddErrorInfo(status, "NOT_IMPLEMENTED_YET", {{"method", std::string(method)}});
   return Result(std::move(status));
 }
 
 Result Overloaded(absl::Duration retry_delay) {
-  const int64_t milliseconds = absl::ToInt64Milliseconds(retry_delay);
-  google::rpc::Status status = StatusOf(
-      absl::StatusCode::kResourceExhausted,
-      absl::StrCat("The server has more work than it can answer in time; try again in ", milliseconds, " ms."));
-  google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(milliseconds / 1000);
-  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(milliseconds % 1000 * 1'000'000));
-  AddDetail(status, retry);
-  AddErrorInfo(status, "OVERLOADED", {{"retry_delay_ms", absl::StrCat(milliseconds)}});
+  return Exhausted("The server has more work than it can answer in time", "OVERLOADED", retry_delay);
+}
+
+Result OverShare(absl::Duration retry_delay) {
+  return Exhausted("The server has more work than it can answer in time, most of it for this client",
+                   "CLIENT_OVER_SHARE", retry_delay);
+}
+
+Result RateLimited(absl::string_view client, absl::Duration retry_delay) {
+  return Exhausted(absl::StrCat("The token ", Quoted(client), " calls more often than it may"), "RATE_LIMITED",
+                   retry_delay, {{"client", std::string(client)}});
+}
+
+Result Unauthenticated(bool missing) {
+  google::rpc::Status status =
+      BareStatus(absl::StatusCode::kUnauthenticated,
+                 missing ? "This server wants a token: send 'authorization: Bearer TOKEN'."
+                         : "The token is not known to this server, or 'authorization' is not 'Bearer TOKEN'.");
+  AddErrorInfo(status, missing ? "TOKEN_MISSING" : "TOKEN_UNKNOWN");
+  return Result(std::move(status));
+}
+
+Result PermissionDenied(absl::string_view client, absl::string_view method) {
+  google::rpc::Status status =
+      BareStatus(absl::StatusCode::kPermissionDenied,
+                 absl::StrCat("The token ", Quoted(client), " may not call ", Printable(method, kMaxNameBytes), "."));
+  AddErrorInfo(status, "METHOD_NOT_ALLOWED", {{"client", std::string(client)}});
   return Result(std::move(status));
 }
 
 Result Draining() {
-  return Result(StatusOf(absl::StatusCode::kUnavailable, "The server is shutting down; another replica will answer."));
+  return Result(
+      BareStatus(absl::StatusCode::kUnavailable, "The server is shutting down; another replica will answer."));
 }
 
 Result DeadlineExceeded() {
-  return Result(StatusOf(absl::StatusCode::kDeadlineExceeded, "The deadline passed before the answer was ready."));
+  return Result(BareStatus(absl::StatusCode::kDeadlineExceeded, "The deadline passed before the answer was ready."));
 }
 
-Result Cancelled() { return Result(StatusOf(absl::StatusCode::kCancelled, "The caller cancelled the call.")); }
+Result Cancelled() { return Result(BareStatus(absl::StatusCode::kCancelled, "The caller cancelled the call.")); }
 
 Result Internal(absl::string_view request_id, absl::string_view log_text) {
   google::rpc::Status status =
-      StatusOf(absl::StatusCode::kInternal,
-               absl::StrCat("The server failed on this request. Its log has the cause under the request id ",
-                            request_id.empty() ? absl::string_view("(none)") : request_id, "."));
+      BareStatus(absl::StatusCode::kInternal,
+                 absl::StrCat("The server failed on this request. Its log has the cause under the request id ",
+                              request_id.empty() ? absl::string_view("(none)") : request_id, "."));
   AddErrorInfo(status, "ENGINE_ERROR", {{"request_id", std::string(request_id)}});
   return Result(std::move(status), std::string(log_text));
 }

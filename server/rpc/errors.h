@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/google/rpc/status.pb.h"
 #include "server/rpc/result.h"
 
 namespace sliceplan::rpc {
@@ -43,6 +45,18 @@ Result Unimplemented(absl::string_view method, absl::string_view sentence);
 
 // RESOURCE_EXHAUSTED: RetryInfo, ErrorInfo. The queue of the server is full.
 Result Overloaded(absl::Duration retry_delay);
+// The same: the server is full and this client has more waiting than its part.
+Result OverShare(absl::Duration retry_delay);
+// The same: the token `client` calls more often than it may.
+Result RateLimited(absl::string_view client, absl::Duration retry_delay);
+
+// UNAUTHENTICATED: ErrorInfo. No token was sent, or one that is not known.
+Result Unauthenticated(bool missing);
+// PERMISSION_DENIED: ErrorInfo. The token `client` may not call the method.
+Result PermissionDenied(absl::string_view client, absl::string_view method);
+
+// Without details: what a transport refuses. The sentence is made printable and cut.
+google::rpc::Status BareStatus(absl::StatusCode code, absl::string_view sentence);
 
 // UNAVAILABLE, without details: the server is going away.
 Result Draining();

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/rpc/admission_errors.h"
+#include "server/rpc/errors.h"
 
 namespace sliceplan::rpc {
 namespace {

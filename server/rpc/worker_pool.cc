@@ -105,10 +105,8 @@ std::optional<Shed> WorkerPool::Submit(std::unique_ptr<PoolTask>& task) {
   if (wake_quick) wake_quick_.notify_one();
   if (wake_any) wake_any_.notify_one();
   for (FairQueue::Waiting& work : displaced) {
-    Report(lane, displaced_shed.reason);
     work.task->Drop(displaced_shed);
   }
-  if (refused.has_value()) Report(lane, refused->reason);
   return refused;
 }
 
@@ -123,17 +121,12 @@ void WorkerPool::Stop() {
   wake_quick_.notify_all();
   for (const Lane lane : kLanes) {
     for (FairQueue::Waiting& work : waiting[static_cast<size_t>(lane)]) {
-      Report(lane, ShedReason::kDraining);
       work.task->Drop({ShedReason::kDraining, absl::ZeroDuration()});
     }
   }
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
-}
-
-void WorkerPool::Report(Lane lane, ShedReason reason) const {
-  if (options_.observer != nullptr) options_.observer->OnShed(lane, reason);
 }
 
 void WorkerPool::RunThread(const std::vector<Lane>& lanes, std::condition_variable* wake) {
@@ -161,11 +154,8 @@ void WorkerPool::RunOne(Lane lane, std::unique_lock<std::mutex>& lock) {
   const bool cancelled = work.task->cancelled();
   if (cancelled || work.task->deadline() <= start) {
     const ShedReason reason = cancelled ? ShedReason::kCancelled : ShedReason::kExpired;
-    Report(lane, reason);
     work.task->Drop({reason, absl::ZeroDuration()});
   } else {
-    if (options_.observer != nullptr)
-      options_.observer->OnStart(lane, std::max(start - work.since, absl::ZeroDuration()));
     work.task->Run();
     // The clock may have been set meanwhile.
     work_time = std::clamp(options_.now() - start, absl::ZeroDuration(), kMaxWorkTime);

@@ -31,14 +31,6 @@
 
 namespace sliceplan::rpc {
 
-// Is told what becomes of work; from any thread, without a lock held.
-class PoolObserver {
- public:
-  virtual ~PoolObserver() = default;
-  virtual void OnStart(Lane lane, absl::Duration waited) = 0;
-  virtual void OnShed(Lane lane, ShedReason reason) = 0;
-};
-
 struct WorkerPoolOptions {
   int thread_count = 1;
   // How long accepted work should have to wait at most.
@@ -49,7 +41,6 @@ struct WorkerPoolOptions {
   // end.
   size_t min_queue_cost = 16;
   size_t max_queue_cost = 1024;
-  PoolObserver* observer = nullptr;  // outlives the pool
   std::function<absl::Time()> now = [] { return absl::Now(); };
 };
 
@@ -90,7 +81,6 @@ class WorkerPool {
   void RunOne(Lane lane, std::unique_lock<std::mutex>& lock);
   double LimitLocked(const LaneState& state) const;
   Shed ShedLocked(const LaneState& state, ShedReason reason, const std::string& client) const;
-  void Report(Lane lane, ShedReason reason) const;
 
   const Options options_;
   const int thread_count_;

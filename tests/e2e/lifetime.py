@@ -77,7 +77,7 @@ class Files(unittest.TestCase):
 
     def test_without_free_ones_it_drains_and_ends(self):
         # gRPC accepts nobody after that, so a supervisor must start it again.
-        with RunningServer("--drain_delay=1s", "--grace=1s") as server, wire.Client(server.address) as client:
+        with RunningServer("--drain_delay=5s", "--grace=1s") as server, wire.Client(server.address) as client:
             self.assertEqual(client.health_status(), "SERVING")
             limit = len(os.listdir(f"/proc/{server.process.pid}/fd")) + 5
             resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (limit, limit))

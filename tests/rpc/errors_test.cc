@@ -1,5 +1,4 @@
 #include "server/rpc/errors.h"
-#include "server/rpc/admission_errors.h"
 
 #include <string>
 #include <vector>

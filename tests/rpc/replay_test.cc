@@ -1,4 +1,5 @@
 // What a server notes, and the command that asks it again.
+#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -7,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "client/cli/backend.h"
 #include "client/cli/command.h"
+#include "client/cli/replay.h"
 #include "client/sliceplan/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -78,11 +81,44 @@ class ReplayTest : public testing::Test {
 TEST_F(ReplayTest, RepliesAreTheSameInThisProcessAndOfTheServer) {
   const Finished remote = RunCommand({"replay", path_, "--server", address_});
   EXPECT_EQ(remote.status, cli::kAnswered) << remote.out << remote.err;
+  EXPECT_THAT(remote.out, HasSubstr("4 calls replayed"));
   EndOfLog();
   const Finished local = RunCommand({"replay", path_});
   EXPECT_EQ(local.status, cli::kAnswered) << local.out << local.err;
   EXPECT_THAT(local.out, HasSubstr("EQUAL"));
+  EXPECT_THAT(local.out, HasSubstr("4 calls replayed"));
   EXPECT_THAT(local.out, HasSubstr("sliceplan.v1.PlannerService/ProposeSharding"));
+}
+
+// Answers what the log says, and writes the call into the same file, as the server does that is asked again.
+class WritingBackend : public cli::Backend {
+ public:
+  WritingBackend(std::string path, std::string line) : path_(std::move(path)), line_(std::move(line)) {}
+
+  google::rpc::Status Call(const std::string&, const google::protobuf::Message&, google::protobuf::Message*) override {
+    ++calls_;
+    std::ofstream(path_, std::ios::app) << line_ << '\n';
+    google::rpc::Status status;
+    status.set_code(calls_ > 100 ? static_cast<int>(absl::StatusCode::kInternal) : 0);
+    return status;
+  }
+  int calls() const { return calls_; }
+
+ private:
+  const std::string path_, line_;
+  int calls_ = 0;
+};
+
+TEST_F(ReplayTest, ALogThatGrowsMeanwhileIsReadToTheEndThatItHad) {
+  const std::string log = EndOfLog();
+  const std::vector<std::string> lines = absl::StrSplit(log, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u);
+  WritingBackend backend(path_, lines[0]);
+  std::ifstream file(path_);
+  const cli::ReplayResult result = cli::Replay(file, backend);
+  EXPECT_EQ(backend.calls(), 4);
+  EXPECT_EQ(result.Total().equal + result.Total().different, 4);
+  EXPECT_EQ(result.unreadable_lines, 0);
 }
 
 TEST_F(ReplayTest, DifferencesAreListed) {

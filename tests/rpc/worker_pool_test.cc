@@ -324,26 +324,6 @@ TEST(WorkerPoolTest, LearnsThePacePerCost) {
   EXPECT_EQ(pool.queue_limit(Lane::kQuick), 1000u);
 }
 
-class Counts : public PoolObserver {
- public:
-  void OnStart(Lane lane, absl::Duration waited) override {
-    std::lock_guard lock(mutex_);
-    text_.push_back(absl::StrCat(LaneName(lane), " after ", absl::ToInt64Milliseconds(waited), " ms"));
-  }
-  void OnShed(Lane lane, ShedReason reason) override {
-    std::lock_guard lock(mutex_);
-    text_.push_back(absl::StrCat(LaneName(lane), " ", ShedReasonName(reason)));
-  }
-  std::vector<std::string> Text() const {
-    std::lock_guard lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> text_;
-};
-
 // A clock that is set while work runs says nothing about the work: the queue keeps its length.
 TEST(WorkerPoolTest, ASetClockIsNoMeasurement) {
   for (const absl::Duration jump : {-absl::Hours(1), -absl::Milliseconds(5)}) {
@@ -357,28 +337,6 @@ TEST(WorkerPoolTest, ASetClockIsNoMeasurement) {
     }
     EXPECT_EQ(pool.queue_limit(Lane::kSearch), limit) << jump;
   }
-}
-
-TEST(WorkerPoolTest, TheObserverHearsOfEverything) {
-  FakeClock clock;
-  Counts counts;
-  WorkerPoolOptions options = OneThread(clock);
-  options.observer = &counts;
-  {
-    HeldPool pool(options);
-    Fate fates[4];
-    Submit(*pool, kSearch, &fates[0]);
-    Submit(*pool, kSearch, &fates[1], nullptr, clock.now() + absl::Milliseconds(5));
-    Submit(*pool, kSearch, &fates[2], nullptr, absl::InfiniteFuture(), /*cancelled=*/true);
-    Submit(*pool, kSearch, &fates[3]);
-    clock.Advance(absl::Milliseconds(7));
-    pool.Open();
-    for (int i = 0; i < 3; ++i) fates[i].future.wait();
-    pool->Stop();
-    Submit(*pool, kSearch, &fates[3]);
-  }
-  EXPECT_THAT(counts.Text(), testing::ElementsAre("search after 0 ms", "search queue_full", "search after 7 ms",
-                                                  "search expired", "search cancelled", "search draining"));
 }
 
 TEST(WorkerPoolTest, StopDropsWhatWaitsAndEndsWhatRuns) {

@@ -17,8 +17,6 @@ constexpr int64_t kMostResident = int64_t{1} << 17;
 // At a rate, of a larger fleet so many engines are replayed with their part of the load: more of them hardly share
 // better, and the requests of a replay would not fill them.
 constexpr int64_t kReplayedFleet = 64;
-// As serving_load.h has it.
-constexpr int64_t kMostStationReplicas = int64_t{1} << 20;
 
 Latency LatencyOf(const LatencySummary& summary) {
   return {summary.mean_seconds, summary.p50_seconds, summary.p95_seconds, summary.p99_seconds};
@@ -43,7 +41,7 @@ double Lowest(const LatencyTargets& limits) {
 // Groups of data ranks that step alone, each an engine of its own; a fleet too large to replay keeps them together.
 int64_t GroupsOf(const PlannedPool& pool) {
   const int64_t groups = pool.plan->group_count();
-  return pool.replica_count <= kMostStationReplicas / groups ? groups : 1;
+  return pool.replica_count <= kMaxStationReplicas / groups ? groups : 1;
 }
 
 Station StationOf(const ServingJob& job, const PlannedPool& pool) {

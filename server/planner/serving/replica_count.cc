@@ -11,7 +11,6 @@
 namespace sliceplan::planner {
 namespace {
 
-constexpr int64_t kMostReplicas = int64_t{1} << 20;
 // Beyond this many times what the rate alone needs, replicas stand idle and more of them change nothing.
 constexpr int64_t kMostIdle = 32;
 // The 95th percentile of a wait that is exponential, in means: -ln(0.05).
@@ -65,7 +64,7 @@ std::optional<int64_t> LeastReplicas(const ServingJob& job, const PlannedPool& p
 std::optional<int64_t> LeastReplicas(const ServingJob& job, double sustained_rate) {
   if (sustained_rate <= 0) return std::nullopt;
   const double needed = job.workload.requests_per_second / sustained_rate / (job.slo.Any() ? 1 : kTargetUtilization);
-  if (needed > static_cast<double>(kMostReplicas)) return std::nullopt;
+  if (needed > static_cast<double>(kMaxStationReplicas)) return std::nullopt;
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(needed)));
 }
 
@@ -76,7 +75,7 @@ ReplicaCounter::ReplicaCounter(const ServingJob& job, const PlannedPool& pool, R
   is_done_ = !least || !Meets(PointOf(job, *pool.plan, 1), job.slo);
   if (is_done_) return;
   least_ = *least;
-  most_ = std::min(least_ * kMostIdle, kMostReplicas);
+  most_ = std::min(least_ * kMostIdle, kMaxStationReplicas);
   fails_ = least_ - 1;
 }
 

@@ -21,7 +21,6 @@ namespace {
 constexpr double kLeastRate = 1e-12;
 // Of each role that pairs are made of.
 constexpr size_t kHalves = 6;
-constexpr int64_t kManyReplicas = int64_t{1} << 20;
 
 // Engines hand caches over between chips of one kind of fabric, and only where that network is known is it known what
 // it takes.
@@ -55,7 +54,7 @@ std::optional<Half> HalfOf(const ServingQuestion& question, const ServingJob& jo
   }
   if (!Meets(floor, question.slo)) return std::nullopt;
   // As a system whose other half is never what limits.
-  const PlannedPool many{pool.plan, kManyReplicas, pool.max_batch_size};
+  const PlannedPool many{pool.plan, kMaxStationReplicas, pool.max_batch_size};
   const double sustained =
       job.pools[0].role == PoolRole::kPrefill ? SustainedRate(job, many, &pool) : SustainedRate(job, pool, &many);
   const double busiest = question.slo.Any() ? 1 : kTargetUtilization;

@@ -38,9 +38,11 @@ struct EngineLimits {
   double admission_reserve_ratio = 0.01;
 };
 
+inline constexpr int64_t kMaxStationReplicas = int64_t{1} << 20;
+
 // Replicas of one kind.
 struct Station {
-  int64_t replica_count = 1;         // 1 to 2^20
+  int64_t replica_count = 1;         // 1 to kMaxStationReplicas
   const StepTimer* timer = nullptr;  // of one replica; required, outlives the call
   EngineLimits limits;
 };

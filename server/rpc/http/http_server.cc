@@ -28,52 +28,10 @@ namespace {
 constexpr int kListenBacklog = 256;
 // Of the request line and all headers.
 constexpr int kMaxHeaderBytes = 16 << 10;
-// How a body is read, so that one that never comes costs nothing.
-constexpr size_t kReadBytes = 64 << 10;
-// A body of up to so many times the limit is read and dropped before it is refused.
-constexpr size_t kDroppedPerMessage = 4;
 // Of a path in the log.
 constexpr size_t kMaxLoggedPathBytes = 128;
 
-constexpr char kAllowedRequestHeaders[] =
-    "authorization, connect-protocol-version, connect-timeout-ms, content-type, traceparent, x-request-id";
-constexpr char kExposedHeaders[] = "grpc-retry-pushback-ms, retry-after, x-request-id";
-constexpr char kPreflightSeconds[] = "7200";
-
-google::rpc::Status StatusOf(absl::StatusCode code, std::string message) {
-  google::rpc::Status status;
-  status.set_code(static_cast<int>(code));
-  status.set_message(Printable(message, kMaxMessageBytes));
-  return status;
-}
-
-// "ipv4:127.0.0.1:40000", as gRPC writes it.
-std::string PeerOf(const mg_request_info& info) {
-  const absl::string_view address = info.remote_addr;
-  return absl::StrContains(address, ":") ? absl::StrCat("ipv6:[", address, "]:", info.remote_port)
-                                         : absl::StrCat("ipv4:", address, ":", info.remote_port);
-}
-
 }  // namespace
-
-// What civetweb read before it calls us.
-struct HttpServer::Request {
-  const mg_request_info& info;
-  HttpConnection* connection = nullptr;
-  absl::string_view method;  // "POST"
-  absl::string_view path;
-  HttpHeaders headers;
-  absl::Time start;
-  Stopwatch watch;
-
-  absl::string_view Header(absl::string_view name) const {
-    for (const auto& [key, value] : headers) {
-      if (key == name) return value;
-    }
-    return "";
-  }
-  bool reads_only() const { return method == "GET" || method == "HEAD"; }
-};
 
 // civetweb's callbacks are plain functions.
 class HttpServer::Callbacks {
@@ -93,7 +51,7 @@ class HttpServer::Callbacks {
       return 1;  // answered
     };
     callbacks.http_error = [](mg_connection* connection, int status, const char* text) {
-      HttpReply reply = ErrorReply(StatusOf(absl::StatusCode::kInvalidArgument, text));
+      HttpReply reply = ErrorReply(BareStatus(absl::StatusCode::kInvalidArgument, text));
       reply.status = status;
       const std::string bytes = Serialize(reply, /*head=*/false, /*keep_alive=*/false);
       mg_write(connection, bytes.data(), bytes.size());
@@ -120,10 +78,10 @@ HttpServer::HttpServer(const ServerOptions& options, bool answers_calls, const M
                        const Dispatcher* dispatcher, ServerMetrics* metrics, const JsonLog* log)
     : answers_calls_(answers_calls),
       max_message_bytes_(static_cast<size_t>(options.max_message_bytes)),
-      max_bodies_bytes_(static_cast<int64_t>(options.memory_quota_bytes)),
       default_deadline_(options.default_deadline),
       max_deadline_(options.max_deadline),
-      cors_origins_(options.http_cors_origins),
+      cors_(options.http_cors_origins),
+      bodies_(max_message_bytes_, static_cast<int64_t>(options.memory_quota_bytes)),
       methods_(*methods),
       dispatcher_(*dispatcher),
       metrics_(*metrics),
@@ -194,19 +152,14 @@ void HttpServer::Stop() {
 }
 
 void HttpServer::Serve(mg_connection* connection) {
-  const mg_request_info& info = *mg_get_request_info(connection);
-  Request request{
-      info, static_cast<HttpConnection*>(info.conn_data), info.request_method, info.local_uri, {}, absl::Now(), {}};
-  for (int i = 0; i < info.num_headers; ++i) {
-    request.headers.emplace_back(absl::AsciiStrToLower(info.http_headers[i].name), info.http_headers[i].value);
-  }
-  connections_.Identify(request.connection, info.remote_addr, info.remote_port);
+  const HttpRequest request(connection);
+  connections_.Identify(request.connection, request.info.remote_addr, request.info.remote_port);
   connections_.SetPhase(request.connection, HttpPhase::kReading);
-  HttpReply reply = Answer(connection, request);
-  AddCorsHeaders(request, reply);
+  HttpReply reply = Answer(request);
+  cors_.AddHeaders(request, reply);
   const bool keep_alive = !reply.must_close && !connections_.ShouldClose() &&
                           !absl::EqualsIgnoreCase(request.Header("connection"), "close") &&
-                          absl::string_view(info.http_version) == "1.1";
+                          absl::string_view(request.info.http_version) == "1.1";
   if (!keep_alive) mg_disable_connection_keep_alive(connection);
   const std::string bytes = Serialize(reply, request.method == "HEAD", keep_alive);
   connections_.SetPhase(request.connection, HttpPhase::kWriting);
@@ -214,16 +167,16 @@ void HttpServer::Serve(mg_connection* connection) {
   connections_.SetPhase(request.connection, HttpPhase::kIdle);
 }
 
-HttpReply HttpServer::Answer(mg_connection* connection, const Request& request) {
+HttpReply HttpServer::Answer(const HttpRequest& request) {
   const Method* const method = methods_.Find(request.path);
   // Find also takes names without their package; a URL has one spelling.
   if (method != nullptr && absl::StripPrefix(request.path, "/") == method->FullName()) {
-    return AnswerRpc(connection, request, *method);
+    return AnswerRpc(request, *method);
   }
   return AnswerPage(request);
 }
 
-HttpReply HttpServer::AnswerPage(const Request& request) const {
+HttpReply HttpServer::AnswerPage(const HttpRequest& request) const {
   const bool known =
       request.path == "/metrics" || request.path == "/healthz" || request.path == "/livez" || request.path == "/readyz";
   HttpReply reply;
@@ -246,20 +199,20 @@ HttpReply HttpServer::AnswerPage(const Request& request) const {
     line.Text("method", absl::StrCat(request.method, " ", Printable(request.path, kMaxLoggedPathBytes)))
         .Integer("status", reply.status)
         .Seconds("latency_s", request.watch.Elapsed())
-        .Text("peer", PeerOf(request.info));
+        .Text("peer", request.peer);
     log_.Write(std::move(line));
   }
   return reply;
 }
 
-HttpReply HttpServer::AnswerRpc(mg_connection* connection, const Request& request, const Method& method) {
+HttpReply HttpServer::AnswerRpc(const HttpRequest& request, const Method& method) {
   if (!answers_calls_) {
     HttpReply reply =
         TextReply(403, "calls come over gRPC with TLS; over plaintext they need --insecure_any_address\n");
     reply.must_close = true;
     return reply;
   }
-  if (request.method == "OPTIONS" && !cors_origins_.empty()) {
+  if (request.method == "OPTIONS" && cors_.on()) {
     HttpReply reply;
     reply.status = 204;
     return reply;
@@ -281,7 +234,7 @@ HttpReply HttpServer::AnswerRpc(mg_connection* connection, const Request& reques
   std::string request_id;
   CallRecord record;
   google::rpc::Status status;
-  HttpReply reply = CallMethod(connection, request, method, &request_id, &status);
+  HttpReply reply = CallMethod(request, method, &request_id, &status);
   record.method = full_name;
   record.code = static_cast<absl::StatusCode>(status.code());
   record.latency = request.watch.Elapsed();
@@ -290,8 +243,7 @@ HttpReply HttpServer::AnswerRpc(mg_connection* connection, const Request& reques
     if (const auto timeout = ParseConnectTimeout(request.Header("connect-timeout-ms")); timeout.has_value()) {
       record.deadline = *timeout;
     }
-    const std::string peer = PeerOf(request.info);
-    record.peer = peer;
+    record.peer = request.peer;
     record.request_id = request_id;
     record.traceparent = request.Header("traceparent");
     record.error = status.message();
@@ -300,19 +252,19 @@ HttpReply HttpServer::AnswerRpc(mg_connection* connection, const Request& reques
   return reply;
 }
 
-HttpReply HttpServer::CallMethod(mg_connection* connection, const Request& request, const Method& method,
-                                 std::string* request_id, google::rpc::Status* status) {
+HttpReply HttpServer::CallMethod(const HttpRequest& request, const Method& method, std::string* request_id,
+                                 google::rpc::Status* status) {
   *request_id = RequestIdFrom(request.Header(kRequestIdKey));
   HttpHeaders headers = request.headers;
   // One id for the call, also when the caller sent none or one that cannot be used.
   headers.insert(headers.begin(), {kRequestIdKey, *request_id});
   const auto exchange =
       std::make_shared<HttpExchange>(method, request.connection->shared_from_this(), std::move(headers));
-  exchange->peer = PeerOf(request.info);
+  exchange->peer = request.peer;
 
   bool json = true;
   HttpReply reply;
-  if (const Result result = ReadMessage(connection, request, method, *exchange, &json); !result.ok()) {
+  if (const Result result = ReadMessage(request, method, *exchange, &json); !result.ok()) {
     *status = result.status();
     reply = ErrorReply(*status);
     reply.must_close = request.method == "POST";
@@ -334,9 +286,9 @@ HttpReply HttpServer::CallMethod(mg_connection* connection, const Request& reque
   }
   *status = exchange->status;
   if (status->code() == 0 && exchange->response->ByteSizeLong() > max_message_bytes_) {
-    *status = StatusOf(absl::StatusCode::kResourceExhausted,
-                       absl::StrCat("Sent message larger than max (", exchange->response->ByteSizeLong(), " vs. ",
-                                    max_message_bytes_, ")"));
+    *status = BareStatus(absl::StatusCode::kResourceExhausted,
+                         absl::StrCat("Sent message larger than max (", exchange->response->ByteSizeLong(), " vs. ",
+                                      max_message_bytes_, ")"));
   }
   if (status->code() != 0) {
     reply = ErrorReply(*status, exchange->pushback);
@@ -353,10 +305,9 @@ HttpReply HttpServer::CallMethod(mg_connection* connection, const Request& reque
   return reply;
 }
 
-Result HttpServer::ReadMessage(mg_connection* connection, const Request& request, const Method& method,
-                               HttpExchange& exchange, bool* json) {
-  const auto refuse = [](absl::StatusCode code, std::string message) {
-    return Result(StatusOf(code, std::move(message)));
+Result HttpServer::ReadMessage(const HttpRequest& request, const Method& method, HttpExchange& exchange, bool* json) {
+  const auto refuse = [](absl::StatusCode code, absl::string_view message) {
+    return Result(BareStatus(code, message));
   };
   const absl::string_view version = request.Header("connect-protocol-version");
   if (!version.empty() && version != "1") {
@@ -371,7 +322,7 @@ Result HttpServer::ReadMessage(mg_connection* connection, const Request& request
   }
   std::string body;
   Encoding encoding = Encoding::kJson;
-  const absl::Cleanup release = [this, &body] { bodies_bytes_ -= static_cast<int64_t>(body.size()); };
+  const absl::Cleanup release = [this, &body] { bodies_.Release(body); };
   if (request.method == "GET") {
     GetRequest get;
     GetRefusal refusal;
@@ -379,7 +330,7 @@ Result HttpServer::ReadMessage(mg_connection* connection, const Request& request
     if (!ParseGetQuery(query == nullptr ? "" : query, &get, &refusal)) return refuse(refusal.code, refusal.message);
     encoding = get.encoding;
     body = std::move(get.message);
-    bodies_bytes_ += static_cast<int64_t>(body.size());
+    bodies_.Hold(body);
   } else {
     const absl::string_view compression = request.Header("content-encoding");
     if (!compression.empty() && !absl::EqualsIgnoreCase(compression, "identity")) {
@@ -387,72 +338,13 @@ Result HttpServer::ReadMessage(mg_connection* connection, const Request& request
                     absl::StrCat("content-encoding ", Quoted(compression), " is not supported; only identity is"));
     }
     encoding = *EncodingOf(request.Header("content-type"));
-    if (Result result = ReadBody(connection, request, &body); !result.ok()) return result;
+    if (Result result = bodies_.Read(request, &body); !result.ok()) return result;
   }
   *json = encoding == Encoding::kJson;
   computing_.acquire();
   const absl::Cleanup done = [this] { computing_.release(); };
   if (*json) return ParseJson(body, exchange.request);
   return ParseBytes(method, body, exchange.request);
-}
-
-Result HttpServer::ReadBody(mg_connection* connection, const Request& request, std::string* body) {
-  const auto too_large = [&](size_t bytes) {
-    return Result(
-        StatusOf(absl::StatusCode::kResourceExhausted,
-                 absl::StrCat("Received message larger than max (", bytes, " vs. ", max_message_bytes_, ")")));
-  };
-  const int64_t length = request.info.content_length;
-  if (length > static_cast<int64_t>(max_message_bytes_)) {
-    // Most clients read no reply before they have sent all; what is far too large is cut off.
-    std::string dropped(kReadBytes, '\0');
-    const size_t most = kDroppedPerMessage * max_message_bytes_;
-    for (size_t all = 0; static_cast<size_t>(length) <= most && all < static_cast<size_t>(length);) {
-      const int count = mg_read(connection, dropped.data(), dropped.size());
-      if (count <= 0) break;
-      all += static_cast<size_t>(count);
-    }
-    return too_large(static_cast<size_t>(length));
-  }
-  if (absl::EqualsIgnoreCase(request.Header("expect"), "100-continue")) {
-    constexpr absl::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    mg_write(connection, kContinue.data(), kContinue.size());
-  }
-  while (true) {
-    const size_t old_size = body->size();
-    const size_t wanted = length >= 0 ? std::min(static_cast<size_t>(length) - old_size, kReadBytes) : kReadBytes;
-    if (wanted == 0) return Result();
-    body->resize(old_size + wanted);
-    const int count = mg_read(connection, body->data() + old_size, wanted);
-    body->resize(old_size + static_cast<size_t>(std::max(count, 0)));
-    const int64_t all = bodies_bytes_ += std::max(count, 0);
-    if (body->size() > max_message_bytes_) return too_large(body->size());
-    if (all > max_bodies_bytes_) {
-      return Result(StatusOf(absl::StatusCode::kResourceExhausted, "too many bytes of requests at a time"));
-    }
-    if (count <= 0 && length < 0 && count == 0) return Result();  // the last chunk
-    if (count <= 0) {
-      return Result(StatusOf(absl::StatusCode::kCancelled, "the caller left before the request was read"));
-    }
-  }
-}
-
-bool HttpServer::IsAllowedOrigin(absl::string_view origin) const {
-  return std::any_of(cors_origins_.begin(), cors_origins_.end(),
-                     [&](const std::string& allowed) { return allowed == "*" || allowed == origin; });
-}
-
-void HttpServer::AddCorsHeaders(const Request& request, HttpReply& reply) const {
-  if (cors_origins_.empty()) return;
-  reply.headers.emplace_back("vary", "origin");
-  const absl::string_view origin = request.Header("origin");
-  if (origin.empty() || !IsAllowedOrigin(origin)) return;
-  reply.headers.emplace_back("access-control-allow-origin", std::string(origin));
-  reply.headers.emplace_back("access-control-expose-headers", kExposedHeaders);
-  if (request.method != "OPTIONS") return;
-  reply.headers.emplace_back("access-control-allow-methods", "GET, POST");
-  reply.headers.emplace_back("access-control-allow-headers", kAllowedRequestHeaders);
-  reply.headers.emplace_back("access-control-max-age", kPreflightSeconds);
 }
 
 }  // namespace sliceplan::rpc

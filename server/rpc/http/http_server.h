@@ -4,11 +4,9 @@
 #define SLICEPLAN_SERVER_RPC_HTTP_HTTP_SERVER_H_
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <semaphore>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,7 +14,9 @@
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/http/http_call.h"
 #include "server/rpc/http/http_connections.h"
+#include "server/rpc/http/http_cors.h"
 #include "server/rpc/http/http_reply.h"
+#include "server/rpc/http/http_request.h"
 #include "server/rpc/json_log.h"
 #include "server/rpc/method_table.h"
 #include "server/rpc/metrics/server_metrics.h"
@@ -52,32 +52,27 @@ class HttpServer {
  private:
   class Callbacks;
   friend class Callbacks;
-  struct Request;
 
   HttpServer(const ServerOptions& options, bool answers_calls, const MethodTable* methods, const Dispatcher* dispatcher,
              ServerMetrics* metrics, const JsonLog* log);
   absl::Status Listen(const ServerOptions& options);
 
   void Serve(mg_connection* connection);
-  HttpReply Answer(mg_connection* connection, const Request& request);
-  HttpReply AnswerPage(const Request& request) const;
-  HttpReply AnswerRpc(mg_connection* connection, const Request& request, const Method& method);
+  HttpReply Answer(const HttpRequest& request);
+  HttpReply AnswerPage(const HttpRequest& request) const;
+  HttpReply AnswerRpc(const HttpRequest& request, const Method& method);
   // `*status`: how the call ended.
-  HttpReply CallMethod(mg_connection* connection, const Request& request, const Method& method, std::string* request_id,
+  HttpReply CallMethod(const HttpRequest& request, const Method& method, std::string* request_id,
                        google::rpc::Status* status);
   // Reads the message of the call into the exchange; an error says what is wrong with it.
-  Result ReadMessage(mg_connection* connection, const Request& request, const Method& method, HttpExchange& exchange,
-                     bool* json);
-  Result ReadBody(mg_connection* connection, const Request& request, std::string* body);
-  void AddCorsHeaders(const Request& request, HttpReply& reply) const;
-  bool IsAllowedOrigin(absl::string_view origin) const;
+  Result ReadMessage(const HttpRequest& request, const Method& method, HttpExchange& exchange, bool* json);
 
   const bool answers_calls_;
   const size_t max_message_bytes_;
-  const int64_t max_bodies_bytes_;
   const absl::Duration default_deadline_;
   const absl::Duration max_deadline_;
-  const std::vector<std::string> cors_origins_;
+  const HttpCors cors_;
+  BodyReader bodies_;
   const MethodTable& methods_;
   const Dispatcher& dispatcher_;
   ServerMetrics& metrics_;
@@ -85,7 +80,6 @@ class HttpServer {
   HttpConnections connections_{kThreadCount};
   // As many threads parse, answer short requests and print as there are CPUs; the others wait.
   std::counting_semaphore<> computing_;
-  std::atomic<int64_t> bodies_bytes_ = 0;
   std::atomic<bool> draining_ = false;
   mg_context* context_ = nullptr;
   int port_ = 0;
