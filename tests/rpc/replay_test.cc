@@ -50,9 +50,8 @@ class ReplayTest : public testing::Test {
     auto started = Server::Start(options, &TestMethods(), &log_);
     ASSERT_TRUE(started.ok()) << started.status();
     server_ = *std::move(started);
-    address_ = absl::StrCat("localhost:", server_->port());
     ClientOptions client_options;
-    client_options.target = address_;
+    client_options.target = absl::StrCat("localhost:", server_->port());
     client_options.security = TransportSecurity::kPlaintext;
     const auto client = Client::Create(client_options);
     ASSERT_TRUE(client.ok());
@@ -75,19 +74,24 @@ class ReplayTest : public testing::Test {
   NoSink sink_;
   const JsonLog log_{&sink_, Severity::kError};
   std::unique_ptr<Server> server_;
-  std::string address_;
 };
 
-TEST_F(ReplayTest, RepliesAreTheSameInThisProcessAndOfTheServer) {
-  const Finished remote = RunCommand({"replay", path_, "--server", address_});
-  EXPECT_EQ(remote.status, cli::kAnswered) << remote.out << remote.err;
-  EXPECT_THAT(remote.out, HasSubstr("4 calls replayed"));
+TEST_F(ReplayTest, RepliesAreTheSameInThisProcessAndOfAnotherServer) {
   EndOfLog();
-  const Finished local = RunCommand({"replay", path_});
-  EXPECT_EQ(local.status, cli::kAnswered) << local.out << local.err;
-  EXPECT_THAT(local.out, HasSubstr("EQUAL"));
-  EXPECT_THAT(local.out, HasSubstr("4 calls replayed"));
-  EXPECT_THAT(local.out, HasSubstr("sliceplan.v1.PlannerService/ProposeSharding"));
+  ServerOptions options;
+  options.port = 0;
+  const auto other = Server::Start(options, &TestMethods(), &log_);
+  ASSERT_TRUE(other.ok()) << other.status();
+  const std::string address = absl::StrCat("localhost:", (*other)->port());
+  for (const std::vector<std::string>& where : {std::vector<std::string>{}, {"--server", address}}) {
+    std::vector<std::string> arguments = {"replay", path_};
+    arguments.insert(arguments.end(), where.begin(), where.end());
+    const Finished run = RunCommand(arguments);
+    EXPECT_EQ(run.status, cli::kAnswered) << run.out << run.err;
+    for (const char* words : {"EQUAL", "4 calls replayed", "sliceplan.v1.PlannerService/ProposeSharding"}) {
+      EXPECT_THAT(run.out, HasSubstr(words));
+    }
+  }
 }
 
 // Answers what the log says, and writes the call into the same file, as the server does that is asked again.
