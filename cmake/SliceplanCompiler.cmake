@@ -22,6 +22,15 @@ if(SLICEPLAN_SANITIZE)
   add_link_options(${sanitizers})
 endif()
 
+if(SLICEPLAN_TSAN)
+  if(SLICEPLAN_SANITIZE)
+    message(FATAL_ERROR "A program holds one of SLICEPLAN_TSAN and SLICEPLAN_SANITIZE")
+  endif()
+  # Generated code too: memory that only one side is seen to use looks like a race.
+  add_compile_options(-fsanitize=thread -g1)
+  add_link_options(-fsanitize=thread)
+endif()
+
 if(SLICEPLAN_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "SLICEPLAN_FUZZ needs clang: use the preset asan, or -DCMAKE_CXX_COMPILER=clang++-14")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs everything that CI runs, each step also runnable alone, and goes on after a failure: one run shows all there is.
 
-usage: check_all.py [STEP...]   all steps but clang-tidy, or the named ones; --list prints them
+usage: check_all.py [STEP...]   all steps but the slow ones, or the named ones; --list prints them
 
 The last line is "N passed, N failed": the single tests of the test steps, and each other step as one.
 """
@@ -28,9 +28,10 @@ STEPS = (
     ("test-asan", ["scripts/run_tests.sh", "asan"], "build-asan"),
     ("fuzz", ["scripts/fuzz.sh", FUZZ_SECONDS], "build-asan"),
     # Slow; by name only.
+    ("tsan", ["scripts/tsan.sh"], None),
     ("tidy", ["scripts/check_tidy.sh"], "build-asan"),
 )
-ON_REQUEST = ("tidy",)
+ON_REQUEST = ("tsan", "tidy")
 
 
 def run_step(name, command):
