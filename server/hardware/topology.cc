@@ -65,6 +65,7 @@ std::optional<Shape> ParseShape(absl::string_view text) {
     shape.push_back(size);
     chip_count *= size;
   }
+  if (shape.empty()) return std::nullopt;  // a view of nothing has no parts, where an empty text has one
   return shape;
 }
 

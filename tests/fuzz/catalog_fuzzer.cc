@@ -75,7 +75,9 @@ void Ask(const catalog::Catalog& catalog, const catalog::Accelerator& chip) {
     job.slice = resolution.resolved->slice;
     job.workload.sequence_length = 64;
     job.workload.global_batch_size = 8;
-    const hardware::PriceAnswer price = catalog.prices().Resolve({chip.record.id()});
+    hardware::PriceQuery price_query;
+    price_query.accelerator = chip.record.id();
+    const hardware::PriceAnswer price = catalog.prices().Resolve(price_query);
     if (price.row != nullptr) job.usd_per_chip_hour = price.row->usd_per_chip_hour;
     planner::MappingCache mappings;
     const planner::TrainingAnswer answer = planner::EstimateTraining(job, mappings, [polls = 0]() mutable {

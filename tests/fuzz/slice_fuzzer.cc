@@ -61,7 +61,9 @@ void CheckSlice(const catalog::Catalog& catalog, const catalog::SliceQuery& quer
   }
   if (!resolution.resolved.has_value()) return;
   const hardware::Slice& slice = resolution.resolved->slice;
-  if (slice.chip_count() < 1 || slice.chip_count() > catalog::kMaxTotalChipCount) Fail("chips out of range");
+  if (slice.chip_count < 1 || slice.slice_count < 1 ||
+      slice.chip_count > catalog::kMaxTotalChipCount / slice.slice_count)
+    Fail("chips out of range");
 }
 
 void Run(absl::string_view input) {

@@ -24,6 +24,8 @@ class MalformedShapeTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(MalformedShapeTest, IsRefused) { EXPECT_FALSE(ParseShape(GetParam()).has_value()) << GetParam(); }
 
+TEST(ParseShapeTest, AViewOfNothingIsNoShape) { EXPECT_FALSE(ParseShape(absl::string_view()).has_value()); }
+
 INSTANTIATE_TEST_SUITE_P(Texts, MalformedShapeTest,
                          testing::Values("", "x", "8x", "x8", "8xx8", "0x4", "-4x4", "+4", "4 x 4", "4.0", "4x4x4x4",
                                          "abc", "1048577", "1024x1025", "99999999999999999999", "4x4\n"));
