@@ -10,7 +10,8 @@ tool=$root/build/tools/usr/bin/promtool
 if [[ ! -x $tool ]]; then
   download=$(mktemp -d)
   trap 'rm -rf "$download"' EXIT
-  (cd "$download" && apt-get download -q prometheus >&2)
+  # Says nothing unless it fails: callers read what promtool says.
+  (cd "$download" && apt-get download -q prometheus >log 2>&1) || { cat "$download/log" >&2; exit 1; }
   mkdir -p "$root/build/tools"
   dpkg-deb --fsys-tarfile "$download"/prometheus_*.deb | tar -x -C "$root/build/tools" ./usr/bin/promtool
   rm -rf "$download"

@@ -28,22 +28,28 @@ def read(*path):
 
 
 class _Result(unittest.TextTestResult):
-    """Keeps name, seconds and failure of every case."""
+    """Keeps name, seconds, failure and whether it was skipped of every case."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.cases = []
         self._failed = None
+        self._skipped = False
         self._started = 0.0
 
     def startTest(self, test):
         super().startTest(test)
         self._failed = None
+        self._skipped = False
         self._started = time.monotonic()
 
     def stopTest(self, test):
         super().stopTest(test)
-        self.cases.append((test.id(), time.monotonic() - self._started, self._failed))
+        self.cases.append((test.id(), time.monotonic() - self._started, self._failed, self._skipped))
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._skipped = True
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
@@ -53,7 +59,7 @@ class _Result(unittest.TextTestResult):
         super().addError(test, err)
         self._failed = str(err[1])
         if not isinstance(test, unittest.TestCase):  # of a class's set-up
-            self.cases.append((test.id(), 0.0, self._failed))
+            self.cases.append((test.id(), 0.0, self._failed, False))
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
@@ -64,10 +70,10 @@ class _Result(unittest.TextTestResult):
 def _write_results(cases, path):
     """In the form of GoogleTest's XML."""
     suite = ElementTree.Element("testsuite")
-    for name, seconds, failure in cases:
+    for name, seconds, failure, skipped in cases:
         classname, _, method = name.rpartition(".")
-        case = ElementTree.SubElement(suite, "testcase", classname=classname, name=method, result="completed",
-                                      time=f"{seconds:.3f}")
+        case = ElementTree.SubElement(suite, "testcase", classname=classname, name=method,
+                                      result="skipped" if skipped else "completed", time=f"{seconds:.3f}")
         if failure is not None:
             text = "".join(c if c.isprintable() or c == "\n" else "?" for c in failure)
             ElementTree.SubElement(case, "failure").text = text
