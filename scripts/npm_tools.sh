@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the npm tools that tools/package-lock.json pins (buf, a second gRPC client) into tools/node_modules, when they
+# Installs the npm tools that tools/package-lock.json pins (buf, clients of gRPC and Connect, Kubernetes schemas) into tools/node_modules, when they
 # are missing or older than the lock file.
 set -euo pipefail
 cd "$(dirname "$0")/../tools"

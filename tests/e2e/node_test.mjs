@@ -1,15 +1,23 @@
-// @grpc/grpc-js, a second gRPC stack, with nothing but the server's reflection.
+// Clients from npm: @grpc/grpc-js, a second gRPC stack, with nothing but the server's reflection, and @connectrpc/connect
+// as browsers use it, with the protos of the repository.
 //   node node_test.mjs SERVER-PROGRAM
 import assert from 'node:assert/strict';
-import {spawn} from 'node:child_process';
+import {spawn, spawnSync} from 'node:child_process';
 import {once} from 'node:events';
-import {readFileSync} from 'node:fs';
+import {mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {createRequire} from 'node:module';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
 import {createInterface} from 'node:readline';
+import {fileURLToPath} from 'node:url';
 
 const tools = createRequire(new URL('../../tools/package.json', import.meta.url));
 const grpc = tools('@grpc/grpc-js');
 const {GrpcReflection} = tools('grpc-js-reflection-client');
+const {createFileRegistry, fromBinary} = tools('@bufbuild/protobuf');
+const {FileDescriptorSetSchema} = tools('@bufbuild/protobuf/wkt');
+const {Code, ConnectError, createClient} = tools('@connectrpc/connect');
+const {createConnectTransport} = tools('@connectrpc/connect-web');
 
 const CALL_MILLISECONDS = 60_000;
 const PLANNER = 'sliceplan.v1.PlannerService';
@@ -54,7 +62,8 @@ function detailsOf(error, typeOf) {
   return {status, details};
 }
 
-async function check(address) {
+// Checks over gRPC; resolves to the seconds of a step.
+async function checkGrpc(address) {
   const credentials = grpc.credentials.createInsecure();
   const reflection = new GrpcReflection(address, credentials);
   const services = await reflection.listServices();
@@ -94,23 +103,73 @@ async function check(address) {
 
     const {error: empty} = await call(client, 'EstimateServing', {});
     assert.equal(empty?.code, grpc.status.INVALID_ARGUMENT);
+    return step;
   } finally {
     client.close();
   }
 }
 
-const server = spawn(process.argv[2], ['--port=0', '--drain_delay=0s'], {stdio: ['ignore', 'pipe', 'pipe']});
+function protos() {
+  const root = fileURLToPath(new URL('../../proto', import.meta.url));
+  const directory = mkdtempSync(join(tmpdir(), 'sliceplan-protos-'));
+  try {
+    const file = join(directory, 'descriptors');
+    const made = spawnSync('protoc', [
+      `-I${root}`, '--include_imports', `--descriptor_set_out=${file}`, 'sliceplan/v1/planner_service.proto',
+      'google/rpc/error_details.proto',
+    ]);
+    assert.equal(made.status, 0, String(made.stderr));
+    return createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(file)));
+  } finally {
+    rmSync(directory, {recursive: true});
+  }
+}
+
+// Both encodings, POST and GET: the seconds are those over gRPC, errors have their details.
+async function checkConnect(address, stepSeconds) {
+  const registry = protos();
+  for (const useBinaryFormat of [false, true]) {
+    for (const useHttpGet of [false, true]) {
+      const transport = createConnectTransport({
+        baseUrl: `http://${address}`, useBinaryFormat, useHttpGet, jsonOptions: {registry},
+        defaultTimeoutMs: CALL_MILLISECONDS,
+      });
+      const client = createClient(registry.getService(PLANNER), transport);
+      const {estimate} = await client.estimateTraining({
+        model: {source: {case: 'huggingFaceConfig', value: config}},
+        slice: {acceleratorSource: {case: 'accelerator', value: 'tpu-v5p'}, shape: {case: 'topology', value: '16x16x16'}, sliceCount: 2},
+        workload: {sequenceLength: 4096, globalBatchTokens: 4n * 2n ** 20n, totalTokens: 15_000_000_000_000n},
+        parallelism: {ici: {fsdp: 512, context: 8}, dcn: {data: 2}},
+        estimationMode: 1,
+      });
+      assert.equal(estimate.stepTime.expectedSeconds, stepSeconds);
+      const refused = await client.estimateTraining({slice: {sliceCount: -2}}).catch((error) => error);
+      assert(refused instanceof ConnectError, String(refused));
+      assert.equal(refused.code, Code.InvalidArgument);
+      const [bad] = refused.findDetails(registry.getMessage('google.rpc.BadRequest'));
+      assert(bad.fieldViolations.some(({field}) => field === 'slice.slice_count'), JSON.stringify(bad));
+    }
+  }
+}
+
+const server = spawn(process.argv[2], ['--port=0', '--http_port=0', '--drain_delay=0s'], {stdio: ['ignore', 'pipe', 'pipe']});
 const ended = once(server, 'exit');
 let log = '';
 server.stderr.on('data', (text) => { log += text; });
 const tooLong = setTimeout(() => server.kill('SIGKILL'), 2 * CALL_MILLISECONDS);
 let status = 1;
 try {
-  const [line] = await Promise.race([
-    once(createInterface({input: server.stdout}), 'line'),
-    ended.then(() => Promise.reject(new Error('the server did not start'))),
-  ]);
-  await check(`127.0.0.1:${line.match(/^port=(\d+)$/)[1]}`);
+  const lines = createInterface({input: server.stdout})[Symbol.asyncIterator]();
+  const port = async (name) => {
+    const {value} = await Promise.race([
+      lines.next(), ended.then(() => Promise.reject(new Error('the server did not start'))),
+    ]);
+    return value.match(new RegExp(`^${name}=(\\d+)$`))[1];
+  };
+  const grpcPort = await port('port');
+  const httpPort = await port('http_port');
+  const stepSeconds = await checkGrpc(`127.0.0.1:${grpcPort}`);
+  await checkConnect(`127.0.0.1:${httpPort}`, stepSeconds);
   server.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null]);
   console.log('passed');
