@@ -1,14 +1,18 @@
 #include "server/rpc/server_flags.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/rpc/version.h"
 
 ABSL_FLAG(int32_t, port, 8080,
           "TCP port of gRPC; 0 takes a free one, which is printed as port=NNNNN on standard output");
@@ -64,6 +68,11 @@ absl::StatusOr<ServerFlags> ParseServerFlags(int argc, char** argv) {
       "The Sliceplan server: training and serving estimates over gRPC.\n"
       "  sliceplan-server --port=8080\n"
       "  sliceplan-server --port=0 --catalog_dir=prices/");
+  // --help lists what this file defines; --helpfull also Abseil's own flags.
+  absl::FlagsUsageConfig usage;
+  usage.contains_help_flags = [](absl::string_view file) { return absl::EndsWith(file, "server_flags.cc"); };
+  usage.version_string = [] { return absl::StrCat("sliceplan-server ", EngineVersion(), "\n"); };
+  absl::SetFlagsUsageConfig(std::move(usage));
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) return absl::InvalidArgumentError(absl::StrCat("not a flag: ", rest[1]));
 

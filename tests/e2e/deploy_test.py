@@ -30,7 +30,7 @@ def metrics_of(expression):
 
 
 def help_of_server():
-    return subprocess.run([Settings.server, "--helpfull"], capture_output=True, text=True, check=False).stdout
+    return subprocess.run([Settings.server, "--help"], capture_output=True, text=True, check=False).stdout
 
 
 def flags_of_server():
