@@ -63,7 +63,7 @@ struct AcceleratorSpec {
   std::optional<double> network_bytes_per_second;   // per chip, one way, out of the domain
   bool in_network_reduction = false;                // of the switches of the scale-up domain
   bool network_in_network_reduction = false;        // of the leaf and spine switches
-  // Of one crossing; unset: counted as zero.
+  // Of one crossing; unset: what server/roofline/collective.h takes for the first two, zero for the third.
   std::optional<double> scale_up_latency_seconds;
   std::optional<double> network_latency_seconds;
   std::optional<double> dcn_latency_seconds;

@@ -105,7 +105,7 @@ void ForgetShards(PlanLaws& laws) {
   }
 }
 
-// Neighbours fill domains before they leave them.
+// Neighbours fill domains before they leave them. Members far apart send more, but none of it through a domain first.
 absl::StatusOr<CollectiveLaws> InDomains(const Slice& slice, int64_t in_slice, int32_t slices) {
   Group group;
   group.slice_count = slices;
@@ -114,7 +114,17 @@ absl::StatusOr<CollectiveLaws> InDomains(const Slice& slice, int64_t in_slice, i
   // A group that does not divide the slice fits a smaller one as well.
   packed.chip_count = slice.chip_count - slice.chip_count % in_slice;
   packed.axes[0].size = static_cast<int32_t>(packed.chip_count);
-  return roofline::LawsOfGroup(packed, group, OptionsOf(slice));
+  absl::StatusOr<CollectiveLaws> best = roofline::LawsOfGroup(packed, group, OptionsOf(slice));
+  if (!best.ok() || in_slice <= 1) return best;
+  group.pieces[0].stride = static_cast<int32_t>(packed.chip_count / in_slice);
+  const absl::StatusOr<CollectiveLaws> apart = roofline::LawsOfGroup(packed, group, OptionsOf(slice));
+  if (!apart.ok()) return apart.status();
+  for (size_t kind = 0; kind < best->size(); ++kind) {
+    CollectiveLaw& law = (*best)[kind];
+    law.latency_seconds = std::min(law.latency_seconds, (*apart)[kind].latency_seconds);
+    law.hops = std::min(law.hops, (*apart)[kind].hops);
+  }
+  return best;
 }
 
 }  // namespace

@@ -53,9 +53,8 @@ InsidePhase InsideOf(CollectiveKind kind, int32_t slice_count, const CollectiveO
   return inside;
 }
 
-double HopSeconds(const Slice& slice) {
-  const std::optional<double>& own = slice.accelerator.ici_hop_seconds;
-  return own.has_value() && *own >= 0 && std::isfinite(*own) ? *own : kDefaultHopSeconds;
+double Latency(const std::optional<double>& own, double otherwise) {
+  return own.has_value() && *own >= 0 && std::isfinite(*own) ? *own : otherwise;
 }
 
 absl::Status AddTorus(CollectiveKind kind, const Slice& slice, absl::Span<const TorusAxis> axes, bool twisted,
@@ -67,7 +66,7 @@ absl::Status AddTorus(CollectiveKind kind, const Slice& slice, absl::Span<const 
   const TorusCost cost = TorusCollective(kind, axes, twisted, spans, inside.options);
   law.ici_seconds_per_byte = cost.units * inside.scale / *slice.accelerator.ici_link_bytes_per_second;
   law.hops = cost.hops;
-  law.latency_seconds = static_cast<double>(cost.hops) * HopSeconds(slice);
+  law.latency_seconds = static_cast<double>(cost.hops) * Latency(slice.accelerator.ici_hop_seconds, kDefaultHopSeconds);
   return absl::OkStatus();
 }
 
@@ -86,7 +85,11 @@ absl::Status AddSwitched(CollectiveKind kind, const Slice& slice, const DomainOc
     }
     law.scale_out_seconds_per_byte = cost.scale_out_units * inside.scale / *slice.accelerator.network_bytes_per_second;
   }
-  law.hops = cost.hops;
+  law.hops = cost.scale_up_hops + cost.scale_out_hops;
+  law.latency_seconds = static_cast<double>(cost.scale_up_hops) *
+                            Latency(slice.accelerator.scale_up_latency_seconds, kDefaultScaleUpSeconds) +
+                        static_cast<double>(cost.scale_out_hops) *
+                            Latency(slice.accelerator.network_latency_seconds, kDefaultNetworkSeconds);
   return absl::OkStatus();
 }
 
@@ -107,6 +110,8 @@ absl::Status AddDcn(CollectiveKind kind, const Slice& slice, double slices, doub
     case CollectiveKind::kCollectivePermute: units = 1; break;
   }
   law.dcn_seconds_per_byte = units / *slice.accelerator.dcn_bytes_per_second;
+  const int crossings = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  law.latency_seconds += crossings * Latency(slice.accelerator.dcn_latency_seconds, 0);
   return absl::OkStatus();
 }
 

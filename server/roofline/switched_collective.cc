@@ -195,7 +195,8 @@ SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occu
   if (n <= 1) return cost;
   // Every group that touches a domain must bring in what its members there lack.
   const double gather_out = occupancy.leaves_domain ? occupancy.groups_per_gpu - 1 / n : 0;
-  cost.hops = (r > 1 ? 1 : 0) + (occupancy.leaves_domain ? 1 : 0);
+  cost.scale_up_hops = r > 1 ? 1 : 0;
+  cost.scale_out_hops = occupancy.leaves_domain ? 1 : 0;
   switch (kind) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
@@ -205,7 +206,8 @@ SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occu
     case CollectiveKind::kAllReduce:
       cost.scale_up_units = 2 * (r - 1) / r;
       cost.scale_out_units = 2 * gather_out;
-      cost.hops *= 2;
+      cost.scale_up_hops *= 2;
+      cost.scale_out_hops *= 2;
       if (options.in_network_reduction) {
         // Each GPU sends its array up once and receives the sum once. With two members nothing is saved.
         cost.scale_up_units = std::min(cost.scale_up_units, 1.0);
@@ -221,7 +223,8 @@ SwitchedCost SwitchedCollective(CollectiveKind kind, const DomainOccupancy& occu
       // A chip's message leaves the domain through the chip's own share of the network.
       cost.scale_up_units = r > 1 ? 1 : 0;
       cost.scale_out_units = occupancy.leaves_domain ? 1 : 0;
-      cost.hops = 1;
+      // The longest way: straight to the other domain, where there is one.
+      if (occupancy.leaves_domain) cost.scale_up_hops = 0;
       break;
   }
   return cost;

@@ -34,7 +34,9 @@ absl::Status OccupancyOf(int64_t gpu_count, int32_t domain_size, absl::Span<cons
 struct SwitchedCost {
   double scale_up_units = 0;   // seconds x bytes per second of a GPU inside its domain / bytes
   double scale_out_units = 0;  // seconds x bytes per second of a GPU out of its domain / bytes
-  int64_t hops = 0;            // levels of switches crossed in turn
+  // Crossings of the domain's switches and of the network outside that follow each other.
+  int64_t scale_up_hops = 0;
+  int64_t scale_out_hops = 0;
 };
 
 // One collective over a group of GPUs, all groups active and the domain's network shared evenly by its GPUs.

@@ -358,6 +358,46 @@ TEST(SwitchedSystems, StraddlingGroupsAreCountedExactly) {
   }
 }
 
+// Crossings that follow each other, each at the latency of its own network.
+TEST(SwitchedSystems, SmallMessagesTakeTheCrossings) {
+  constexpr double kUp = 2e-6;
+  constexpr double kOut = 7e-6;
+  constexpr double kDcn = 1e-4;
+  Slice own = Switched(16, 8);
+  own.slice_count = 2;
+  own.accelerator.dcn_bytes_per_second = 1e9;
+  own.accelerator.scale_up_latency_seconds = kUp;
+  own.accelerator.network_latency_seconds = kOut;
+  const struct {
+    CollectiveKind kind;
+    Group group;
+    double up, out;  // crossings
+  } cases[] = {
+      {CollectiveKind::kAllGather, Pieces({{0, 8, 1}}), 1, 0},
+      {CollectiveKind::kAllReduce, Pieces({{0, 8, 1}}), 2, 0},
+      {CollectiveKind::kAllReduce, Pieces({{0, 16, 1}}), 2, 2},
+      {CollectiveKind::kReduceScatter, Pieces({{0, 16, 1}}), 1, 1},
+      {CollectiveKind::kAllReduce, Pieces({{0, 2, 8}}), 0, 2},
+      {CollectiveKind::kAllToAll, Pieces({{0, 16, 1}}), 1, 1},
+      {CollectiveKind::kCollectivePermute, Pieces({{0, 2, 1}}), 1, 0},
+      {CollectiveKind::kCollectivePermute, Pieces({{0, 16, 1}}), 0, 1},
+  };
+  constexpr double kSmallBytes = 64;
+  for (const auto& [kind, group, up, out] : cases) {
+    EXPECT_EQ(Law(kind, own, group).hops, up + out);
+    EXPECT_DOUBLE_EQ(Law(kind, own, group).Seconds(kSmallBytes), up * kUp + out * kOut);
+    EXPECT_DOUBLE_EQ(Law(kind, Switched(16, 8), group).Seconds(kSmallBytes),
+                     up * kDefaultScaleUpSeconds + out * kDefaultNetworkSeconds);
+    Group both = group;
+    both.slice_count = 2;
+    EXPECT_DOUBLE_EQ(Law(kind, own, both).latency_seconds, up * kUp + out * kOut);
+    Slice far = own;
+    far.accelerator.dcn_latency_seconds = kDcn;
+    EXPECT_DOUBLE_EQ(Law(kind, far, both).latency_seconds,
+                     up * kUp + out * kOut + (kind == CollectiveKind::kAllReduce ? 2 : 1) * kDcn);
+  }
+}
+
 TEST(LawsOfGroup, AgreesWithLawOf) {
   Slice torus = Torus({kRing4, kRing8});
   torus.slice_count = 2;
