@@ -11,7 +11,7 @@ from kit import (ESTIMATE, HEALTH, PLANNER, Load, Options, ResidentWatch, Server
                  question_bytes, run_load, target_of)
 
 MAX_GROWTH_BYTES = 128 << 20
-MAX_BYTES_PER_UNREAD_REPLY = 48 << 10  # the reply and gRPC's call around it
+MAX_GROWTH_BEYOND_LIMIT = 16 << 20
 IDLE_CONNECTIONS = 10_000
 HEALTHY_RATE = 100
 
@@ -21,24 +21,28 @@ def _healthy(server, seconds):
 
 
 def slow_readers(table):
-    """Clients that ask and never read: flow control windows of one byte."""
-    server = Server()
+    """Clients that ask and never read, with flow control windows of one byte: once the server holds as many unread
+    replies as it may, more calls take no more memory."""
+    server = Server(f"--max_unread_reply_bytes={Options.seconds(64, 8) << 20}")
     payload, count, calls = question_bytes(ESTIMATE), Options.seconds(100, 20), 100
     with ResidentWatch(server) as resident:
-        sockets = []
-        for _ in range(count):
-            sockets.append(http2.connect(server.port, [(http2.INITIAL_WINDOW_SIZE, 1)]))
-            for number in range(calls):
-                sockets[-1].sendall(http2.call("/" + PLANNER + "EstimateTraining", 2 * number + 1, payload))
-        result = _healthy(server, Options.seconds(20, 2)).result()
-    table.row(f"{count} clients with {calls} calls each that read nothing; beside them {HEALTHY_RATE}/s", result,
-              resident)
+        sockets = [http2.connect(server.port, [(http2.INITIAL_WINDOW_SIZE, 1)]) for _ in range(count)]
+        failures, reached = {}, []
+        for wave in range(2):
+            for plain in sockets:
+                for number in range(wave * calls, (wave + 1) * calls):
+                    plain.sendall(http2.call("/" + PLANNER + "EstimateTraining", 2 * number + 1, payload))
+            # With the library's retries: an innocent connection may be asked to read first, too.
+            result = Load(server.address, seconds=Options.seconds(10, 2), rate=HEALTHY_RATE).result()
+            failures.update(result["failures"])
+            reached.append(server.resident_bytes())
+            table.row(f"{count} clients with {calls} calls each that read nothing{', and again' if wave else ''}; "
+                      f"beside them {HEALTHY_RATE}/s", result, resident)
     for plain in sockets:
         plain.close()
     check_alive(server)
-    check(result["failed"] == 0, f"others failed: {result['failures']}")
-    unread = count * calls
-    check(resident.largest - resident.before < unread * MAX_BYTES_PER_UNREAD_REPLY, f"memory grew: {resident.cell()}")
+    check(not failures, f"others failed: {failures}")
+    check(reached[1] - reached[0] < MAX_GROWTH_BEYOND_LIMIT, f"memory grew: {reached}")
 
 
 def half_open(table):

@@ -19,6 +19,8 @@ struct CallContext {
   std::string request_id;
   // Who shares the server's time with others: "token:NAME", or where the caller is. May be empty.
   std::string client;
+  // Who reads the reply: "ipv4:10.0.0.7:40000". May be empty.
+  std::string connection;
   // Set by the handler: its search answered with what it had when time ran out.
   mutable bool search_truncated = false;
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "google/protobuf/arena.h"
 #include "server/rpc/errors.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/stopwatch.h"
@@ -31,6 +32,17 @@ WorkClaim ClaimOf(Effort effort, const std::string& client) {
   return {Lane::kQuick, 1, client};
 }
 
+constexpr absl::Duration kUnreadRetryDelay = absl::Seconds(1);
+
+// What a reply that waits takes: the messages, and gRPC's call with the bytes to be sent, some 35 kB in all
+// (deploy/drills, slow-readers).
+int64_t BytesHeldBy(const google::protobuf::Message& response) {
+  constexpr int64_t kCallBytes = 24 << 10;
+  const google::protobuf::Arena* const arena = response.GetArena();
+  const uint64_t messages = arena != nullptr ? arena->SpaceAllocated() : response.SpaceUsedLong();
+  return kCallBytes + static_cast<int64_t>(messages);
+}
+
 // "ipv4:10.0.0.7:40000" without its port, so that a client with many connections is one. What has no port stays.
 std::string HostOf(const std::string& peer) {
   return absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ? peer.substr(0, peer.rfind(':')) : peer;
@@ -42,6 +54,7 @@ Result ResultOf(const Shed& shed) {
     case ShedReason::kClientShare: return OverShare(shed.retry_delay);
     case ShedReason::kDraining: return Draining();
     case ShedReason::kExpired: return DeadlineExceeded();
+    case ShedReason::kUnread: return RepliesUnread(shed.retry_delay);
     case ShedReason::kCancelled: break;
   }
   return Cancelled();
@@ -93,6 +106,7 @@ CallContext Dispatcher::ContextOf(const IncomingCall& call) const {
       deadline == absl::InfiniteFuture() ? now + default_deadline_ : std::min(deadline, now + max_deadline_);
   context.caller_gone = [&call] { return call.cancelled(); };
   context.request_id = RequestIdFrom(call.Metadata(kRequestIdKey));
+  context.connection = call.peer();
   return context;
 }
 
@@ -104,6 +118,11 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
     return;
   }
   if (!Admit(method, context, *call)) return;
+  if (!unread_replies_.HasRoom(context.connection)) {
+    const Shed shed{ShedReason::kUnread, kUnreadRetryDelay};
+    Refuse(shed.reason, ResultOf(shed), shed.retry_delay, method, context, *call);
+    return;
+  }
   const Effort effort = method.effort(call->request());
   if (effort == Effort::kShort) {
     RunHere(method, context, *call);
@@ -118,7 +137,7 @@ void Dispatcher::Answer(const Method& method, std::unique_ptr<IncomingCall> call
 
 bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall& call) const {
   if (tokens_ == nullptr) {
-    context.client = HostOf(call.peer());
+    context.client = HostOf(context.connection);
     return true;
   }
   const Authorization authorization = tokens_->Authorize(call.Metadata(kAuthorizationKey), method.FullName());
@@ -151,7 +170,9 @@ void Dispatcher::Finish(const Result& result, std::optional<absl::Duration> push
     line.Text("method", method.FullName()).Text("request_id", context.request_id).Text("cause", result.log_text());
     log_.Write(std::move(line));
   }
-  call.Finish(result, pushback);
+  UnreadReplies::Receipt receipt;
+  if (result.ok()) receipt = unread_replies_.Add(context.connection, BytesHeldBy(*call.response()));
+  call.Finish(result, pushback, std::move(receipt));
 }
 
 }  // namespace sliceplan::rpc

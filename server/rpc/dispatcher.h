@@ -14,6 +14,7 @@
 #include "server/rpc/request_log.h"
 #include "server/rpc/server_options.h"
 #include "server/rpc/token_authority.h"
+#include "server/rpc/unread_replies.h"
 #include "server/rpc/worker_pool.h"
 
 namespace sliceplan::rpc {
@@ -22,7 +23,7 @@ class Dispatcher {
  public:
   // All must outlive the dispatcher. `tokens` and `request_log` may be null: everybody may call, nothing is noted.
   Dispatcher(const ServerOptions& options, const JsonLog* log, const ServerMetrics* metrics, TokenAuthority* tokens,
-             RequestLog* request_log, WorkerPool* pool, const OpenCalls* open_calls)
+             RequestLog* request_log, WorkerPool* pool, const OpenCalls* open_calls, UnreadReplies* unread_replies)
       : default_deadline_(options.default_deadline),
         max_deadline_(options.max_deadline),
         log_(*log),
@@ -30,10 +31,12 @@ class Dispatcher {
         tokens_(tokens),
         request_log_(request_log),
         pool_(*pool),
-        open_calls_(*open_calls) {}
+        open_calls_(*open_calls),
+        unread_replies_(*unread_replies) {}
 
   // Answers on this thread when the method calls the request short, else on the pool; ends the call in every case.
-  // UNAVAILABLE while connections are being closed; callers without a token that may do this are refused.
+  // UNAVAILABLE while connections are being closed; callers without a token that may do this are refused, and those
+  // that do not read the replies they have.
   void Answer(const Method& method, std::unique_ptr<IncomingCall> call) const;
 
  private:
@@ -59,6 +62,7 @@ class Dispatcher {
   RequestLog* const request_log_;
   WorkerPool& pool_;
   const OpenCalls& open_calls_;
+  UnreadReplies& unread_replies_;
 };
 
 }  // namespace sliceplan::rpc

@@ -142,6 +142,11 @@ Result RateLimited(absl::string_view client, absl::Duration retry_delay) {
                    retry_delay, {{"client", std::string(client)}});
 }
 
+Result RepliesUnread(absl::Duration retry_delay) {
+  return Exhausted("Replies on this connection wait to be read and fill the server's memory", "REPLIES_UNREAD",
+                   retry_delay);
+}
+
 Result Unauthenticated(bool missing) {
   google::rpc::Status status =
       BareStatus(absl::StatusCode::kUnauthenticated,

@@ -50,6 +50,9 @@ Result OverShare(absl::Duration retry_delay);
 // The same: the token `client` calls more often than it may.
 Result RateLimited(absl::string_view client, absl::Duration retry_delay);
 
+// The same: replies wait on the connection, and nobody reads them.
+Result RepliesUnread(absl::Duration retry_delay);
+
 // UNAUTHENTICATED: ErrorInfo. No token was sent, or one that is not known.
 Result Unauthenticated(bool missing);
 // PERMISSION_DENIED: ErrorInfo. The token `client` may not call the method.

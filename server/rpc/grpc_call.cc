@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/incoming_call.h"
@@ -16,10 +17,23 @@ grpc::Status ToGrpc(const Result& result) {
                       result.status().details_size() == 0 ? std::string() : result.status().SerializeAsString());
 }
 
+// Ends with the call: gRPC is done with it when the last byte of the reply is gone, or its connection.
+class Reactor final : public grpc::ServerUnaryReactor {
+ public:
+  void Finish(UnreadReplies::Receipt receipt, const grpc::Status& status) {
+    receipt_ = std::move(receipt);
+    grpc::ServerUnaryReactor::Finish(status);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  UnreadReplies::Receipt receipt_;
+};
+
 class GrpcCall final : public IncomingCall {
  public:
   GrpcCall(grpc::CallbackServerContext* context, const google::protobuf::Message* request,
-           google::protobuf::Message* response, grpc::ServerUnaryReactor* reactor)
+           google::protobuf::Message* response, Reactor* reactor)
       : context_(*context), request_(*request), response_(response), reactor_(reactor) {}
 
   const google::protobuf::Message& request() const override { return request_; }
@@ -47,18 +61,18 @@ class GrpcCall final : public IncomingCall {
     context_.AddTrailingMetadata(std::string(key), std::string(value));
   }
 
-  void Finish(const Result& result, std::optional<absl::Duration> pushback) override {
+  void Finish(const Result& result, std::optional<absl::Duration> pushback, UnreadReplies::Receipt receipt) override {
     if (pushback.has_value()) {
       AddReplyMetadata(kPushbackKey, absl::StrCat(absl::ToInt64Milliseconds(*pushback)));
     }
-    reactor_->Finish(ToGrpc(result));
+    reactor_->Finish(std::move(receipt), ToGrpc(result));
   }
 
  private:
   grpc::CallbackServerContext& context_;
   const google::protobuf::Message& request_;
   google::protobuf::Message* const response_;
-  grpc::ServerUnaryReactor* const reactor_;
+  Reactor* const reactor_;
 };
 
 }  // namespace
@@ -66,7 +80,7 @@ class GrpcCall final : public IncomingCall {
 grpc::ServerUnaryReactor* AnswerOverGrpc(const Dispatcher& dispatcher, const Method& method,
                                          grpc::CallbackServerContext* context, const google::protobuf::Message* request,
                                          google::protobuf::Message* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto* const reactor = new Reactor;
   dispatcher.Answer(method, std::make_unique<GrpcCall>(context, request, response, reactor));
   return reactor;
 }

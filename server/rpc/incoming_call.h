@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "google/protobuf/message.h"
 #include "server/rpc/result.h"
+#include "server/rpc/unread_replies.h"
 
 namespace sliceplan::rpc {
 
@@ -34,8 +35,9 @@ class IncomingCall {
   // Goes with the reply, or with the error. Before Finish.
   virtual void AddReplyMetadata(absl::string_view key, absl::string_view value) = 0;
   // Ends the call: the response when `result` is OK, else the error. `pushback`: when a refused caller may come back.
+  // `receipt` is kept until the reply has been sent.
   // Exactly once; request, response and metadata may not be touched afterwards, only the destructor may follow.
-  virtual void Finish(const Result& result, std::optional<absl::Duration> pushback) = 0;
+  virtual void Finish(const Result& result, std::optional<absl::Duration> pushback, UnreadReplies::Receipt receipt) = 0;
 };
 
 }  // namespace sliceplan::rpc

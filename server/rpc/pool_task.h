@@ -27,17 +27,18 @@ enum class ShedReason {
   kDraining,     // the server is going away
   kExpired,      // its deadline passed while it waited
   kCancelled,    // its caller left while it waited
+  kUnread,       // its connection does not read the replies it has
 };
-inline constexpr size_t kShedReasonCount = 5;
+inline constexpr size_t kShedReasonCount = 6;
 inline constexpr ShedReason kShedReasons[kShedReasonCount] = {ShedReason::kQueueFull, ShedReason::kClientShare,
-                                                              ShedReason::kDraining, ShedReason::kExpired,
-                                                              ShedReason::kCancelled};
-// "queue_full", "client_share", "draining", "expired", "cancelled".
+                                                              ShedReason::kDraining,  ShedReason::kExpired,
+                                                              ShedReason::kCancelled, ShedReason::kUnread};
+// "queue_full", "client_share", "draining", "expired", "cancelled", "unread".
 const char* ShedReasonName(ShedReason reason);
 
 struct Shed {
   ShedReason reason = ShedReason::kQueueFull;
-  // When to come back; zero unless the reason is kQueueFull or kClientShare.
+  // When to come back; zero unless the reason is kQueueFull, kClientShare or kUnread.
   absl::Duration retry_delay;
 };
 

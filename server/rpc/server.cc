@@ -71,7 +71,8 @@ absl::Status Check(const ServerOptions& options) {
   if (options.channelz && !IsLoopback(options.address)) {
     return absl::InvalidArgumentError("--channelz shows peers and sockets to every caller: on loopback only");
   }
-  if (options.max_message_bytes < 1 || options.max_metadata_bytes < 1 || options.max_concurrent_streams < 1) {
+  if (options.max_message_bytes < 1 || options.max_metadata_bytes < 1 || options.max_concurrent_streams < 1 ||
+      options.max_unread_reply_bytes < 1) {
     return absl::InvalidArgumentError("limits must be positive");
   }
   if (options.default_deadline <= absl::ZeroDuration() || options.max_deadline < options.default_deadline) {
@@ -128,10 +129,13 @@ Server::Server(const ServerOptions& options, const MethodTable* methods, const J
       tokens_(std::move(tokens)),
       request_log_(std::move(request_log)),
       pool_(PoolOptions(options)),
-      dispatcher_(options, log, &metrics_, tokens_.get(), request_log_.get(), &pool_, &open_calls_),
+      unread_replies_(options.max_unread_reply_bytes),
+      dispatcher_(options, log, &metrics_, tokens_.get(), request_log_.get(), &pool_, &open_calls_, &unread_replies_),
       services_(MakeServices(*methods, dispatcher_)) {
   metrics_.AddGauge("sliceplan_queue_length", "Work that waits for a worker.",
                     [this] { return SumOverLanes([this](Lane lane) { return pool_.queue_length(lane); }); });
+  metrics_.AddGauge("sliceplan_unread_reply_bytes", "Memory of gRPC replies that have been made and not yet been sent.",
+                    [this] { return static_cast<double>(unread_replies_.bytes()); });
   metrics_.AddGauge("sliceplan_queue_limit", "Work that may wait for a worker at the pace measured so far.",
                     [this] { return SumOverLanes([this](Lane lane) { return pool_.queue_limit(lane); }); });
 }

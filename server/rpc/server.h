@@ -64,6 +64,7 @@ class Server {
   const std::unique_ptr<RequestLog> request_log_;  // may be null
   WorkerPool pool_;
   OpenCalls open_calls_;
+  UnreadReplies unread_replies_;
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   OpenWatches open_watches_;

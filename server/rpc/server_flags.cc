@@ -55,6 +55,8 @@ ABSL_FLAG(absl::Duration, target_wait, absl::Milliseconds(250),
 ABSL_FLAG(absl::Duration, default_deadline, absl::Seconds(30), "deadline of calls that set none");
 ABSL_FLAG(absl::Duration, max_deadline, absl::Minutes(5), "longest deadline that a call may set");
 ABSL_FLAG(int32_t, max_message_bytes, 4 << 20, "largest request and reply");
+ABSL_FLAG(int64_t, max_unread_reply_bytes, int64_t{64} << 20,
+          "memory of replies that wait to be sent; beyond it a connection is answered only while it holds little");
 ABSL_FLAG(int32_t, max_metadata_bytes, 8 << 10, "largest metadata of a call");
 ABSL_FLAG(int32_t, max_concurrent_streams, 256, "calls that one connection may have open");
 ABSL_FLAG(std::string, log_level, "info", "least severity that is logged: debug, info, warning or error");
@@ -97,6 +99,7 @@ absl::StatusOr<ServerFlags> ParseServerFlags(int argc, char** argv) {
   flags.server.default_deadline = absl::GetFlag(FLAGS_default_deadline);
   flags.server.max_deadline = absl::GetFlag(FLAGS_max_deadline);
   flags.server.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
+  flags.server.max_unread_reply_bytes = absl::GetFlag(FLAGS_max_unread_reply_bytes);
   flags.server.max_metadata_bytes = absl::GetFlag(FLAGS_max_metadata_bytes);
   flags.server.max_concurrent_streams = absl::GetFlag(FLAGS_max_concurrent_streams);
   flags.server.reflection = absl::GetFlag(FLAGS_reflection);

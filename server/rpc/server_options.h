@@ -41,6 +41,9 @@ struct ServerOptions {
   int max_metadata_bytes = 8 << 10;               // of one call; above it RESOURCE_EXHAUSTED by gRPC too
   int max_concurrent_streams = 256;               // of one connection
   size_t memory_quota_bytes = size_t{256} << 20;  // of gRPC's buffers
+  // Memory of replies that nobody has read yet; beyond it a connection is answered only while it holds little. At
+  // least 1.
+  int64_t max_unread_reply_bytes = int64_t{64} << 20;
   absl::Duration min_ping_interval = absl::Seconds(20);
   absl::Duration keepalive_time = absl::Minutes(1);
   absl::Duration keepalive_timeout = absl::Seconds(20);

@@ -32,7 +32,8 @@ void HttpCall::AddReplyMetadata(absl::string_view key, absl::string_view value) 
   exchange_->reply_headers.emplace_back(std::string(key), std::string(value));
 }
 
-void HttpCall::Finish(const Result& result, std::optional<absl::Duration> pushback) {
+void HttpCall::Finish(const Result& result, std::optional<absl::Duration> pushback,
+                      UnreadReplies::Receipt /*receipt*/) {
   {
     const std::lock_guard lock(exchange_->mutex);
     exchange_->ended = true;

@@ -67,7 +67,8 @@ class HttpCall final : public IncomingCall {
   absl::string_view Metadata(absl::string_view key) const override { return exchange_->Header(key); }
   std::string peer() const override { return exchange_->peer; }
   void AddReplyMetadata(absl::string_view key, absl::string_view value) override;
-  void Finish(const Result& result, std::optional<absl::Duration> pushback) override;
+  // Threads bound the replies that wait on this port, so that the receipt is not needed.
+  void Finish(const Result& result, std::optional<absl::Duration> pushback, UnreadReplies::Receipt receipt) override;
 
  private:
   const std::shared_ptr<HttpExchange> exchange_;
