@@ -16,6 +16,7 @@
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/replica_plan.h"
 #include "server/planner/serving/serving_advice.h"
+#include "server/planner/serving/serving_fix.h"
 #include "server/planner/serving/serving_limits.h"
 #include "server/planner/serving/serving_money.h"
 #include "server/planner/serving/serving_outcome.h"
@@ -33,8 +34,12 @@ struct Pool {
 class Estimator {
  public:
   Estimator(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled,
-            ReplicaTrials* trials)
-      : job_(job), mappings_(mappings), cancelled_(cancelled), trials_(trials != nullptr ? *trials : own_trials_) {}
+            ReplicaTrials* trials, bool only_judges = false)
+      : job_(job),
+        mappings_(mappings),
+        cancelled_(cancelled),
+        trials_(trials != nullptr ? *trials : own_trials_),
+        only_judges_(only_judges) {}
 
   ServingAnswer Run() {
     CheckPools(job_, answer_.violations);
@@ -47,6 +52,7 @@ class Estimator {
     FillMoney();
     FillFrontier();
     JudgeTargets(job_, main().max_batch_size, Floor(), queueing_share_, answer_.estimate);
+    if (only_judges_) return std::move(answer_);
     if (job_.workload.load == ServingLoadKind::kRate && pools_.size() == 1) {
       const std::optional<int64_t> count = ReplicasFor(job_, main(), trials_, cancelled_, answer_.cancelled);
       if (count) SuggestReplicas(job_, *count, estimate());
@@ -407,6 +413,7 @@ class Estimator {
   const std::function<bool()>& cancelled_;
   ReplicaTrials own_trials_;
   ReplicaTrials& trials_;
+  const bool only_judges_;  // whether targets are met, without counts of replicas and advice
   ServingAnswer answer_;
   std::vector<Pool> pools_;
   std::vector<ServingPoint> frontier_;
@@ -422,6 +429,22 @@ class Estimator {
 ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings, const std::function<bool()>& cancelled,
                               ReplicaTrials* trials) {
   return Estimator(job, mappings, cancelled, trials).Run();
+}
+
+ServingAnswer EstimateServingWithFix(const ServingJob& job, MappingCache& mappings,
+                                     const std::function<bool()>& cancelled) {
+  ServingAnswer answer = EstimateServing(job, mappings, cancelled);
+  if (answer.cancelled || !answer.violations.empty()) return answer;
+  ServingEstimate& estimate = answer.estimate;
+  if (estimate.outcome != ServingOutcome::kMissesSlo && estimate.outcome != ServingOutcome::kUnstable) return answer;
+  estimate.smallest_fix = ServingFix(job, estimate, [&](const ServingJob& changed) -> std::optional<ServingEstimate> {
+    if (answer.cancelled) return std::nullopt;
+    ServingAnswer trial = Estimator(changed, mappings, cancelled, nullptr, /*only_judges=*/true).Run();
+    answer.cancelled |= trial.cancelled;
+    if (trial.cancelled || !trial.violations.empty()) return std::nullopt;
+    return std::move(trial.estimate);
+  });
+  return answer;
 }
 
 }  // namespace sliceplan::planner

@@ -16,6 +16,11 @@ namespace sliceplan::planner {
 ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings,
                               const std::function<bool()>& cancelled = nullptr, ReplicaTrials* trials = nullptr);
 
+// The same, and for a load that is unstable or behind its targets the nearest change that was found to help
+// (serving_fix.h): it takes some tens of estimates.
+ServingAnswer EstimateServingWithFix(const ServingJob& job, MappingCache& mappings,
+                                     const std::function<bool()>& cancelled = nullptr);
+
 }  // namespace sliceplan::planner
 
 #endif  // SLICEPLAN_SERVER_PLANNER_SERVING_ESTIMATE_SERVING_H_

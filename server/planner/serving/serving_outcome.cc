@@ -235,6 +235,31 @@ void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoin
                               estimate.best_point->tpot_seconds};
 }
 
+std::vector<FieldChange> RelaxTargets(const ServingEstimate& estimate, ServingSlo& slo) {
+  std::vector<FieldChange> changes;
+  if (!estimate.ttft || !estimate.tpot || !estimate.end_to_end) return changes;
+  double worst = 0;
+  const auto relax = [&](const LimitNames& names, const Latency& latency, LatencyTargets& limits) {
+    const std::array<double, 4> seconds = {latency.mean_seconds, latency.p50_seconds, latency.p95_seconds,
+                                           latency.p99_seconds};
+    const std::array<std::optional<double>*, 4> most = {&limits.mean_seconds, &limits.p50_seconds, &limits.p95_seconds,
+                                                        &limits.p99_seconds};
+    for (size_t i = 0; i < most.size(); ++i) {
+      if (!*most[i] || seconds[i] <= **most[i]) continue;
+      const double ratio = seconds[i] / **most[i];
+      const std::string value = absl::StrCat(seconds[i] * kRelaxed);
+      FieldChange change{std::string(names.fields[i]), value};
+      changes.insert(ratio > worst ? changes.begin() : changes.end(), std::move(change));
+      worst = std::max(worst, ratio);
+      *most[i] = std::stod(value);
+    }
+  };
+  relax(kTtft, *estimate.ttft, slo.ttft);
+  relax(kTpot, *estimate.tpot, slo.tpot);
+  relax(kEndToEnd, *estimate.end_to_end, slo.end_to_end);
+  return changes;
+}
+
 bool MeetsTargets(const SystemResult& result, const ServingSlo& slo) {
   std::vector<Check> checks;
   AddChecks(kTtft, result.ttft, slo.ttft, 0, checks);

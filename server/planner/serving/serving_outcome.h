@@ -2,6 +2,8 @@
 #ifndef SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_OUTCOME_H_
 #define SLICEPLAN_SERVER_PLANNER_SERVING_SERVING_OUTCOME_H_
 
+#include <vector>
+
 #include "server/planner/serving/batch_point.h"
 #include "server/planner/serving/pool_system.h"
 #include "server/planner/serving/serving_estimate.h"
@@ -21,6 +23,10 @@ void SetUnstable(const ServingJob& job, double saturation, ServingEstimate& esti
 // `queueing_share`: of the mean TTFT. Leaves earlier outcomes.
 void JudgeTargets(const ServingJob& job, int64_t max_batch_size, const BatchPoint& floor, double queueing_share,
                   ServingEstimate& estimate);
+
+// Raises every target of `slo` that the estimate misses to what it takes, with room for the digits, and returns the
+// fields, the one that is missed by most first.
+std::vector<FieldChange> RelaxTargets(const ServingEstimate& estimate, ServingSlo& slo);
 
 bool MeetsTargets(const SystemResult& result, const ServingSlo& slo);
 

@@ -102,7 +102,7 @@ Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest& reques
   if (!violations.empty()) return violations.ToResult();
 
   planner::ServingAnswer answer =
-      planner::EstimateServing(question.job, engine_.mappings, [&call] { return call.Stopped(); });
+      planner::EstimateServingWithFix(question.job, engine_.mappings, [&call] { return call.Stopped(); });
   if (answer.cancelled) return Stopped(call);
   violations.AddMissing(path, answer.violations);
   if (!violations.empty()) return violations.ToResult();
