@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -131,9 +132,16 @@ void Flags::Field(const std::string& flag, const std::string& field, const std::
   }
   std::string full_help = help;
   if (KindOf(*type) == Kind::kChoice) absl::StrAppend(&full_help, ": ", AllChoices(*type->enum_type()));
-  Custom(flag, field, ValueName(*type), full_help, [this, long_name = LongName(flag)](const std::string& text) {
-    return SetField(request_, FieldMeant(long_name), text);
-  });
+  const bool is_latency = KindOf(*type) == Kind::kSeconds && absl::StrContains(absl::StrCat(".", field), ".slo.");
+  Custom(flag, field, ValueName(*type), full_help,
+         [this, is_latency, long_name = LongName(flag)](const std::string& text) {
+           // Whole numbers are how milliseconds are written elsewhere.
+           if (double seconds = 0; is_latency && absl::SimpleAtod(text, &seconds) && seconds >= 1) {
+             AddNote(absl::StrCat(long_name, " ", text, " read as ", text, " seconds; for milliseconds write ", text,
+                                  "ms."));
+           }
+           return SetField(request_, FieldMeant(long_name), text);
+         });
 }
 
 void Flags::AddOption(const std::string& flag, const std::string& field, const std::string& value_name,

@@ -146,6 +146,9 @@ std::string PlanText(const v1::TrainingEstimate& estimate) {
   const v1::TrainingWorkload& workload = estimate.workload();
   std::vector<std::string> parts = {DegreesText(plan.ici())};
   if (estimate.slice().slice_count() > 1) parts.push_back(absl::StrCat(DegreesText(plan.dcn()), " across slices"));
+  if (plan.data_zero_stage() > v1::ZERO_STAGE_0) {
+    parts.push_back(absl::StrCat("ZeRO stage ", plan.data_zero_stage() - v1::ZERO_STAGE_0, " over data"));
+  }
   if (plan.ici().pipeline() > 1 || plan.dcn().pipeline() > 1) {
     parts.push_back(absl::StrCat(ChoiceName(plan.schedule()), " with ", Plural(plan.microbatch_count(), "microbatch"),
                                  ", bubble ", Percent(estimate.pipeline_bubble_ratio())));

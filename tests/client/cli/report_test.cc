@@ -3,6 +3,7 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -151,6 +152,18 @@ TEST(TrainReportTest, PutsWhatIsMissingFirst) {
   EXPECT_THAT(table, HasSubstr("pipeline stage 3 of 4"));
   EXPECT_THAT(table, HasSubstr("44.3 GiB too much"));
   EXPECT_THAT(table, Not(HasSubstr("step time")));
+}
+
+TEST(TrainReportTest, NamesTheZeroStage) {
+  v1::TrainingEstimate estimate;
+  estimate.mutable_parallelism()->mutable_ici()->set_data(8);
+  for (const auto& [stage, words] :
+       {std::pair{v1::ZERO_STAGE_1, "ZeRO stage 1 over data"}, std::pair{v1::ZERO_STAGE_3, "ZeRO stage 3 over data"}}) {
+    estimate.mutable_parallelism()->set_data_zero_stage(stage);
+    EXPECT_THAT(PlanText(estimate), HasSubstr(words));
+  }
+  estimate.mutable_parallelism()->set_data_zero_stage(v1::ZERO_STAGE_0);
+  EXPECT_THAT(PlanText(estimate), Not(HasSubstr("ZeRO")));
 }
 
 TEST(TrainReportTest, IsNarrowOnNarrowTerminals) { ExpectNarrow(TrainingTable(kFeasible, {70, false}), 70); }

@@ -3,8 +3,10 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/report.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -190,6 +192,18 @@ TEST(ShardFlagsTest, NameTheirFieldsInBothJobs) {
   EXPECT_EQ(parsed.flags().FlagFor("serving.batch_size"), "--batch");
   EXPECT_EQ(parsed.flags().ChangeAsFlag("serving.precision.kv_cache", "DATA_TYPE_FP8"), "--kv fp8");
   EXPECT_EQ(parsed.flags().ChangeAsFlag("constraints.slo.tpot.p95_seconds", "0.05"), "--tpot-p95 0.05");
+}
+
+// Milliseconds are meant more often than whole seconds: what was taken is said.
+TEST(ShardFlagsTest, LatenciesWithoutAUnitSayHowTheyWereRead) {
+  const std::pair<const char*, size_t> cases[] = {{"40", 1}, {"1", 1}, {"40ms", 0}, {"40s", 0}, {"0.05", 0}};
+  for (const auto& [text, notes] : cases) {
+    ShardQuestion question;
+    const ParsedFlags parsed(&question, {"--model", "m", "--serve", "--tpot-p95", text});
+    ASSERT_EQ(parsed.flags().notes().size(), notes) << text;
+    if (notes == 0) continue;
+    EXPECT_THAT(parsed.flags().notes()[0], HasSubstr(absl::StrCat("for milliseconds write ", text, "ms")));
+  }
 }
 
 TEST(ShardFlagsTest, SayWhatCannotBeRead) {
