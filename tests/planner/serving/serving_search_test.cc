@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "server/planner/serving/plan_choice.h"
@@ -197,6 +198,47 @@ TEST(ServingSearchTest, AnEstimateWithoutAPlanTakesThePlanThatASearchProposes) {
 }
 
 // Without a price a slice comes last; where the objective asks for one, not at all.
+// More slices to choose from are never worse: what a subset finds, the whole finds or betters. Most of these answers
+// are pools apart.
+TEST(ServingSearchTest, NoSubsetOfTheSlicesBeatsAllOfThem) {
+  const ServedFixture served = Served();
+  std::mt19937 random(1);
+  for (const double rate : {20.0, 100.0}) {
+    for (const double ttft_seconds : {0.3, 0.7}) {
+      ServingQuestion question = Question(served);
+      question.workload.load = ServingLoadKind::kRate;
+      question.workload.requests_per_second = rate;
+      question.slo.ttft.p95_seconds = ttft_seconds;
+      question.slo.tpot.p95_seconds = 0.03;
+      question.objective = Objective::kMinCost;
+      question.proposal_count = 1;
+      // Chips of the same make that read faster, or write faster, at a price.
+      const std::vector<ServingCandidate> plain = question.candidates;
+      for (const double speed : {0.5, 2.0, 4.0}) {
+        for (ServingCandidate candidate : plain) {
+          *candidate.slice.accelerator.bf16_flops_per_second *= speed;
+          *candidate.slice.accelerator.int8_ops_per_second *= speed;
+          *candidate.slice.accelerator.hbm_bytes_per_second *= 2 / speed;
+          candidate.usd_per_chip_hour = 0.8 + 0.1 * static_cast<double>(random() % 20);
+          question.candidates.push_back(candidate);
+        }
+      }
+      MappingCache mappings;
+      const auto best = [&mappings](const ServingQuestion& asked) {
+        const ServingSearchAnswer answer = ProposeServing(asked, mappings, nullptr);
+        return answer.proposals.empty() ? 1e300 : answer.proposals[0].estimate.cost->usd_per_hour;
+      };
+      const double all = best(question);
+      for (int i = 0; i < 6; ++i) {
+        ServingQuestion subset = question;
+        std::shuffle(subset.candidates.begin(), subset.candidates.end(), random);
+        subset.candidates.resize(1 + random() % 3);
+        EXPECT_LE(all, best(subset) * (1 + 1e-9)) << rate << " " << ttft_seconds << " " << i;
+      }
+    }
+  }
+}
+
 TEST(ServingSearchTest, SlicesWithoutAPriceComeLast) {
   const ServedFixture served = Served();
   ServingQuestion question = Question(served);
