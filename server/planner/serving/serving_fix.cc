@@ -21,6 +21,8 @@ constexpr int64_t kMostTimes = 64;
 constexpr int64_t kMaxChips = 2'147'483'647;  // of a request
 // A lower rate is found to one part in so many of what the system could carry.
 constexpr int64_t kRateParts = 64;
+// Requests a second; a system that carries less carries nothing.
+constexpr double kLeastRate = 1e-9;
 
 absl::string_view RoleName(PoolRole role) {
   return role == PoolRole::kPrefill ? "prefill " : role == PoolRole::kDecode ? "decode " : "";
@@ -153,7 +155,7 @@ class Finder {
       lighter.workload.requests_per_second = rate(parts);
       return !Passes(lighter);
     };
-    if (!(top > 0) || fails(1)) return std::nullopt;
+    if (!(top > kLeastRate) || fails(1)) return std::nullopt;
     const int64_t parts = FirstBetween(1, kRateParts, fails) - 1;
     ServingJob lighter = planned_;
     lighter.workload.requests_per_second = rate(parts);
