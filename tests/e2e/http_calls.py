@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import socket
 import urllib.parse
 
 import grpc
@@ -177,6 +178,19 @@ class Protocol(Http):
         with self.http.connection.getresponse() as response:
             self.assertEqual(response.status, 200)
             self.assertEqual(len(json.loads(response.read())["models"]), 1)
+
+    def test_broken_chunks(self):
+        head = (f"POST /{self.METHOD} HTTP/1.1\r\nHost: a\r\nX-Request-Id: broken-chunks\r\n"
+                "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n").encode()
+        for chunks in (b"zz\r\n{}\r\n0\r\n\r\n", b"\r\n{}\r\n0\r\n\r\n", b"-2\r\n{}\r\n0\r\n\r\n",
+                       b"2\r\n{}\r\nnone\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", self.server.http_port), timeout=wire.CALL_SECONDS) as plain:
+                plain.sendall(head + chunks)
+                reply = b"".join(iter(lambda: plain.recv(4096), b""))
+            self.assertEqual(reply.split(b" ")[1], b"400", (chunks, reply))
+            self.assertIn(b'"code":"invalid_argument"', reply, chunks)
+        record = self.server.wait_for_log(lambda line: line.get("request_id") == "broken-chunks")
+        self.assertEqual(record["code"], "INVALID_ARGUMENT")
 
     def test_wrong_paths_methods_types(self):
         for method, path, status in (("GET", "/", 404), ("GET", "/nothing", 404), ("POST", "/metrics", 405),

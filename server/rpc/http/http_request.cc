@@ -87,6 +87,10 @@ Result BodyReader::Read(const HttpRequest& request, std::string* body) {
     if (held > max_bytes_held_) return Exhausted("too many bytes of requests at a time");
     if (count > 0) continue;
     if (count == 0 && length < 0) return Result();  // the last chunk
+    // civetweb tells broken chunks from a caller that left no more than this; whoever left reads no answer.
+    if (length < 0) {
+      return Result(BareStatus(absl::StatusCode::kInvalidArgument, "the body's chunks are malformed or incomplete"));
+    }
     return Result(BareStatus(absl::StatusCode::kCancelled, "the caller left before the request was read"));
   }
 }
