@@ -143,6 +143,7 @@ bool Dispatcher::Admit(const Method& method, CallContext& context, IncomingCall&
   const Authorization authorization = tokens_->Authorize(call.Metadata(kAuthorizationKey), method.FullName());
   context.client = absl::StrCat("token:", authorization.client);
   if (authorization.result.ok()) return true;
+  metrics_.Unauthorized(authorization.result.code());
   Finish(authorization.result, authorization.retry_delay, method, context, call);
   return false;
 }

@@ -55,6 +55,7 @@ class RequestLog {
     int64_t written = 0;
     int64_t dropped = 0;  // more came than could be written
     int64_t failed = 0;   // the file could not be written
+    int64_t lost() const { return dropped + failed; }
   };
   Counts counts() const;
 

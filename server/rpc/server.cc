@@ -136,6 +136,13 @@ Server::Server(const ServerOptions& options, const MethodTable* methods, const J
                     [this] { return SumOverLanes([this](Lane lane) { return pool_.queue_length(lane); }); });
   metrics_.AddGauge("sliceplan_unread_reply_bytes", "Memory of gRPC replies that have been made and not yet been sent.",
                     [this] { return static_cast<double>(unread_replies_.bytes()); });
+  metrics_.AddGauge("sliceplan_request_log_written_total", "Calls that the request log has noted.", [this] {
+    return request_log_ == nullptr ? 0 : static_cast<double>(request_log_->counts().written);
+  });
+  metrics_.AddGauge("sliceplan_request_log_lost_total",
+                    "Calls that the request log lost: its file could not be written, or not fast enough.", [this] {
+                      return request_log_ == nullptr ? 0 : static_cast<double>(request_log_->counts().lost());
+                    });
   metrics_.AddGauge("sliceplan_queue_limit", "Work that may wait for a worker at the pace measured so far.",
                     [this] { return SumOverLanes([this](Lane lane) { return pool_.queue_limit(lane); }); });
 }

@@ -114,6 +114,24 @@ TEST(MetricsTest, SearchesErrorsAndShedWork) {
   EXPECT_EQ(samples.at(R"(sliceplan_queue_wait_seconds_bucket{le="0.0025"})"), 1);
 }
 
+TEST(MetricsTest, RefusedTokens) {
+  const MethodTable table = OneMethod();
+  const ServerMetrics metrics(table);
+  const std::pair<absl::StatusCode, const char*> rows[] = {
+      {absl::StatusCode::kUnauthenticated, "unauthenticated"},
+      {absl::StatusCode::kPermissionDenied, "method"},
+      {absl::StatusCode::kResourceExhausted, "rate"},
+  };
+  double count = 0;
+  for (const auto& [code, reason] : rows) {
+    const std::string name = absl::StrCat("sliceplan_token_refusals_total{reason=\"", reason, "\"}");
+    EXPECT_EQ(Samples(metrics).at(name), 0);
+    ++count;
+    for (int i = 0; i < count; ++i) metrics.Unauthorized(code);
+    EXPECT_EQ(Samples(metrics).at(name), count);
+  }
+}
+
 TEST(MetricsTest, CatalogAndGauges) {
   const MethodTable table = OneMethod();
   absl::Time now = absl::FromUnixSeconds(1000);

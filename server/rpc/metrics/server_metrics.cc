@@ -57,6 +57,10 @@ ServerMetrics::ServerMetrics(const MethodTable& methods, std::function<absl::Tim
                       "Calls that were not worked on: the queue was full, or full of work of the same client, or when "
                       "their turn came the deadline had passed or the caller had left, or the server was ending.",
                       "reason", ShedReasonNames())),
+      unauthorized_(AddCounters(registry_, "sliceplan_token_refusals_total",
+                                "Calls that were refused because of their token: missing or unknown, not for this "
+                                "method, or above its rate.",
+                                "reason", std::array<const char*, 3>{"unauthenticated", "method", "rate"})),
       engine_errors_(AddCounter(registry_, "sliceplan_engine_errors_total",
                                 "Handlers that failed on a request: calls that ended INTERNAL by a bug.")),
       searches_(AddCounter(registry_, "sliceplan_searches_total", "Searches by ProposeSharding that were answered.")),
@@ -79,6 +83,13 @@ ServerMetrics::ServerMetrics(const MethodTable& methods, std::function<absl::Tim
 void ServerMetrics::Dequeued(absl::Duration wait) const { queue_wait_seconds_->Observe(absl::ToDoubleSeconds(wait)); }
 
 void ServerMetrics::Shed(ShedReason reason) const { shed_[static_cast<size_t>(reason)]->Increment(); }
+
+void ServerMetrics::Unauthorized(absl::StatusCode code) const {
+  const size_t reason = code == absl::StatusCode::kUnauthenticated    ? 0
+                        : code == absl::StatusCode::kPermissionDenied ? 1
+                                                                      : 2;
+  unauthorized_[reason]->Increment();
+}
 
 void ServerMetrics::Answered(const Result& result, const google::protobuf::Message& response,
                              const CallContext& context) const {

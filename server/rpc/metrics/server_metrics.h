@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -39,6 +40,8 @@ class ServerMetrics {
   void Dequeued(absl::Duration wait) const;
   // A call was not worked on.
   void Shed(ShedReason reason) const;
+  // A call was refused for its token, missing, unknown, not for this method or above its rate: `code` says which.
+  void Unauthorized(absl::StatusCode code) const;
   // A handler returned: what its search did, and whether it failed.
   void Answered(const Result& result, const google::protobuf::Message& response, const CallContext& context) const;
 
@@ -65,6 +68,7 @@ class ServerMetrics {
   const CallMetrics calls_;
   prometheus::Histogram* queue_wait_seconds_;
   std::array<prometheus::Counter*, kShedReasonCount> shed_;
+  std::array<prometheus::Counter*, 3> unauthorized_;  // unauthenticated, method, rate
   prometheus::Counter* engine_errors_;
   prometheus::Counter* searches_;
   prometheus::Counter* searches_cut_;
