@@ -15,11 +15,12 @@ import traceback
 import kit
 import changes
 import clients
+import faults
 import fuzz
 import overload
 import replicas
 
-DRILLS = {**overload.DRILLS, **replicas.DRILLS, **clients.DRILLS, **changes.DRILLS, **fuzz.DRILLS}
+DRILLS = {**overload.DRILLS, **replicas.DRILLS, **clients.DRILLS, **changes.DRILLS, **faults.DRILLS, **fuzz.DRILLS}
 
 
 def main():

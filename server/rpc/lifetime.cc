@@ -97,6 +97,8 @@ void BlockSignals() {
   const sigset_t signals = OurSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // A file at its size limit is an error of a write, like a full disk, and no end.
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 Ending ServeUntilSignalled(Server& server, const LifetimeOptions& options, const std::function<void()>& reload,
