@@ -17,7 +17,7 @@ test_packages=(
   python3 python3-grpcio python3-protobuf python3-yaml
   gcovr git
   libceres-dev libcsv-dev  # sliceplan-calibrate
-  yamllint nghttp2-client libfaketime  # deploy/, drills
+  yamllint nghttp2-client libfaketime openssl  # deploy/, drills
 )
 runtime_packages=(
   libgrpc++1.51 libprotobuf32 libabsl20220623 libcivetweb1 libprometheus-cpp-core1.0 ca-certificates

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -183,6 +184,29 @@ class Overload(unittest.TestCase):
             self.assertEqual(server.terminate(), 0)
 
 
+class OffLoopback(unittest.TestCase):
+    """gRPC with TLS on every address, HTTP in plaintext beside it."""
+
+    def test_calls_need_permission_and_pages_do_not(self):
+        with tempfile.TemporaryDirectory() as directory:
+            certificate, key = os.path.join(directory, "cert.pem"), os.path.join(directory, "key.pem")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                            "-days", "1", "-subj", "/CN=server", "-addext", "subjectAltName=DNS:localhost", "-keyout",
+                            key, "-out", certificate], check=True, capture_output=True, timeout=60)
+            tls = (f"--tls_cert={certificate}", f"--tls_key={key}", "--drain_delay=0s", "--http_port=0")
+            for flags, status in ((("--address=0.0.0.0",), 403),
+                                  (("--address=0.0.0.0", "--insecure_any_address"), 200),
+                                  ((), 200)):
+                with self.subTest(flags), RunningServer(*tls, *flags) as server:
+                    with HttpClient(server.http_port) as client:
+                        self.assertEqual(client.call(LIST_MODELS_PATH, "{}").status, status)
+                        get = client.get(f"/{LIST_MODELS_PATH}?connect=v1&encoding=json&message=%7B%7D")
+                        self.assertEqual(get.status, status)
+                        for page in ("/metrics", "/livez", "/readyz"):
+                            self.assertEqual(client.get(page).status, 200, page)
+                    self.assertEqual(server.terminate(), 0)
+
+
 class End(unittest.TestCase):
     """SIGTERM with callers over HTTP."""
 
@@ -214,6 +238,23 @@ class End(unittest.TestCase):
             self.assertEqual(server.wait(), 0)
             with self.assertRaises(OSError):
                 client.get("/livez")
+
+    def test_silent_connections_do_not_hold_it_up(self):
+        grace = 60
+        with RunningServer("--http_port=0", "--drain_delay=0s", f"--grace={grace}s") as server:
+            silent = [socket.create_connection(("127.0.0.1", server.http_port), timeout=wire.CALL_SECONDS)
+                      for _ in range(20)]
+            for number, connection in enumerate(silent):
+                connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n"[:number])
+            # An idle one has been answered before.
+            with HttpClient(server.http_port) as idle:
+                self.assertEqual(idle.get("/livez").status, 200)
+                start = time.monotonic()
+                self.assertEqual(server.terminate(), 0)
+                # A request that has begun has 10 s to arrive; without that limit it would take the grace.
+                self.assertLess(time.monotonic() - start, grace / 2)
+            for connection in silent:
+                connection.close()
 
     def test_second_server_on_the_same_http_port_fails(self):
         with RunningServer("--http_port=0", "--drain_delay=0s") as server:
