@@ -19,13 +19,11 @@ enum class Tier { kNone, kIci, kScaleUp, kScaleOut, kDcn };
 
 // Latency of one hop of a torus where the accelerator's own is not public. Book, chapter 3: about 1 us per hop.
 inline constexpr double kDefaultHopSeconds = 1e-6;
-// Of one crossing of a scale-up domain where the accelerator's own is not known: serving engines were measured at 1.5
-// us for the two crossings of an all-reduce over two GPUs (reduce_seconds_per_doubling of the profiles), flags
-// included.
-inline constexpr double kDefaultScaleUpSeconds = 0.5e-6;
-// Of one crossing of the network outside. InfiniBand from leaf to leaf, 64 bytes: DeepSeek-AI, "Insights into
-// DeepSeek-V3" (ISCA 2025, arXiv:2505.09343), section 5; RoCE there takes 5.6 us.
-inline constexpr double kDefaultNetworkSeconds = 3.7e-6;
+// Of one crossing of a scale-up domain, and of the network outside, where the accelerator's own are not known. NCCL's
+// own model of a step of a low-latency ring: 0.47 us over NVLink, 2.7 us over the network (NVIDIA/nccl,
+// src/graph/tuning.cc @01afd20a).
+inline constexpr double kDefaultScaleUpSeconds = 0.47e-6;
+inline constexpr double kDefaultNetworkSeconds = 2.7e-6;
 
 // Every collective here is linear in its bytes above a latency floor, so the law of a group is computed once and then
 // applied to many messages. `bytes`: the full array of one group (all-gather, reduce-scatter, all-reduce), held by the

@@ -20,8 +20,8 @@ namespace sliceplan::rpc {
 // What a request may take. All but the short run on the worker pool.
 enum class Effort {
   kShort,       // below 50 us or so: answered on the thread that it came in on
-  kLong,        // milliseconds: a config to read, a list to filter, a load to replay
-  kSearch,      // a search for plans on given slices
+  kLong,        // milliseconds: a config to read, a list to filter
+  kSearch,      // a search for plans on given slices, or a load to replay and to mend
   kWideSearch,  // a search over accelerators, a cluster's capacity or the whole catalog
 };
 

@@ -12,8 +12,8 @@ namespace sliceplan::rpc {
 
 // Work of one lane never waits behind work of the other.
 enum class Lane {
-  kQuick,   // milliseconds: a config to read, a list to filter, a load to replay
-  kSearch,  // a search for plans: up to the caller's deadline
+  kQuick,   // milliseconds: a config to read, a list to filter
+  kSearch,  // a search for plans, a load to replay: up to the caller's deadline
 };
 inline constexpr size_t kLaneCount = 2;
 inline constexpr Lane kLanes[kLaneCount] = {Lane::kQuick, Lane::kSearch};

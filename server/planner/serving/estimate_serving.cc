@@ -432,18 +432,24 @@ ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings, con
 }
 
 ServingAnswer EstimateServingWithFix(const ServingJob& job, MappingCache& mappings,
-                                     const std::function<bool()>& cancelled) {
+                                     const std::function<bool()>& cancelled, const std::function<bool()>& enough) {
   ServingAnswer answer = EstimateServing(job, mappings, cancelled);
   if (answer.cancelled || !answer.violations.empty()) return answer;
   ServingEstimate& estimate = answer.estimate;
   if (estimate.outcome != ServingOutcome::kMissesSlo && estimate.outcome != ServingOutcome::kUnstable) return answer;
-  estimate.smallest_fix = ServingFix(job, estimate, [&](const ServingJob& changed) -> std::optional<ServingEstimate> {
-    if (answer.cancelled) return std::nullopt;
-    ServingAnswer trial = Estimator(changed, mappings, cancelled, nullptr, /*only_judges=*/true).Run();
-    answer.cancelled |= trial.cancelled;
+  bool cut = false;
+  const std::function<bool()> stop = [&] {
+    if (cancelled && cancelled()) answer.cancelled = true;
+    cut = cut || answer.cancelled || (enough && enough());
+    return cut;
+  };
+  std::optional<Fix> fix = ServingFix(job, estimate, [&](const ServingJob& changed) -> std::optional<ServingEstimate> {
+    if (stop()) return std::nullopt;
+    ServingAnswer trial = Estimator(changed, mappings, stop, nullptr, /*only_judges=*/true).Run();
     if (trial.cancelled || !trial.violations.empty()) return std::nullopt;
     return std::move(trial.estimate);
   });
+  estimate.smallest_fix = cut ? std::nullopt : std::move(fix);
   return answer;
 }
 

@@ -17,9 +17,10 @@ ServingAnswer EstimateServing(const ServingJob& job, MappingCache& mappings,
                               const std::function<bool()>& cancelled = nullptr, ReplicaTrials* trials = nullptr);
 
 // The same, and for a load that is unstable or behind its targets the nearest change that was found to help
-// (serving_fix.h): it takes some tens of estimates.
+// (serving_fix.h): it takes some tens of estimates. `enough` is polled meanwhile; once true, the answer has no fix.
 ServingAnswer EstimateServingWithFix(const ServingJob& job, MappingCache& mappings,
-                                     const std::function<bool()>& cancelled = nullptr);
+                                     const std::function<bool()>& cancelled = nullptr,
+                                     const std::function<bool()>& enough = nullptr);
 
 }  // namespace sliceplan::planner
 

@@ -101,8 +101,11 @@ Result PlannerHandlers::EstimateServing(const v1::EstimateServingRequest& reques
                estimate->mutable_cost()->mutable_prices(), violations);
   if (!violations.empty()) return violations.ToResult();
 
-  planner::ServingAnswer answer =
-      planner::EstimateServingWithFix(question.job, engine_.mappings, [&call] { return call.Stopped(); });
+  // A fix may take half of the caller's time: the estimate is there before.
+  const absl::Time start = absl::Now();
+  const absl::Time enough = start + (call.deadline - start) / 2;
+  planner::ServingAnswer answer = planner::EstimateServingWithFix(
+      question.job, engine_.mappings, [&call] { return call.Stopped(); }, [enough] { return absl::Now() >= enough; });
   if (answer.cancelled) return Stopped(call);
   violations.AddMissing(path, answer.violations);
   if (!violations.empty()) return violations.ToResult();
@@ -124,7 +127,9 @@ Effort PlannerHandlers::EffortOf(const v1::EstimateServingRequest& request) cons
   const bool quick = IsQuicklyRead(request.model(), engine_.models) &&
                      (!workload.speculative().has_draft_model() ||
                       IsQuicklyRead(workload.speculative().draft_model(), engine_.models));
-  return quick && workload.has_batch_size() ? Effort::kShort : Effort::kLong;
+  // A load is replayed, and once more for every fix that is tried; of a batch that is too late smaller ones are tried.
+  if (workload.has_requests_per_second() || workload.has_concurrency()) return Effort::kSearch;
+  return quick && workload.has_batch_size() && !request.has_slo() ? Effort::kShort : Effort::kLong;
 }
 
 Effort PlannerHandlers::EffortOf(const v1::ProposeShardingRequest& request) const {

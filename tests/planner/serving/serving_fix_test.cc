@@ -79,9 +79,9 @@ bool Apply(const FieldChange& change, ServingJob& job) {
   return true;
 }
 
-class ServingFixTest : public testing::TestWithParam<FixCase> {};
+class ServingFixTableTest : public testing::TestWithParam<FixCase> {};
 
-TEST_P(ServingFixTest, WhatIsQuotedIsFeasible) {
+TEST_P(ServingFixTableTest, WhatIsQuotedIsFeasible) {
   const FixCase& test = GetParam();
   const ServedFixture served = Small();
   ServingJob job = JobOf(served, test);
@@ -112,9 +112,25 @@ TEST_P(ServingFixTest, WhatIsQuotedIsFeasible) {
   }
 }
 
+// Time that runs out leaves the estimate as it is; a caller that leaves needs none.
+TEST(ServingFixTest, EnoughAndCancelled) {
+  const ServedFixture served = Small();
+  const ServingJob job = JobOf(served, {"", Pools::kOne, ServingLoadKind::kRate, 60, 0.5, 0, ""});
+  MappingCache mappings;
+  const ServingEstimate whole = Estimate(job);
+  const ServingAnswer cut = EstimateServingWithFix(job, mappings, nullptr, [] { return true; });
+  EXPECT_FALSE(cut.cancelled);
+  EXPECT_EQ(cut.estimate.outcome, whole.outcome);
+  EXPECT_FALSE(cut.estimate.smallest_fix);
+  int polls_of_estimate = 0;
+  EstimateServing(job, mappings, [&] { return ++polls_of_estimate < 0; });
+  int polls = 0;
+  EXPECT_TRUE(EstimateServingWithFix(job, mappings, [&] { return ++polls > polls_of_estimate; }).cancelled);
+}
+
 // A prompt of 1,023 tokens takes 8.03e9 x 2 x 1023 / 1.97e14 = 0.083 s alone, a step 8.03e9 / 8.2e11 = 9.8 ms.
 INSTANTIATE_TEST_SUITE_P(
-    Table, ServingFixTest,
+    Table, ServingFixTableTest,
     testing::Values(FixCase{"SliceUnstable", Pools::kSlice, ServingLoadKind::kRate, 60, 0, 0, "LOWER_RATE"},
                     FixCase{"SliceLate", Pools::kSlice, ServingLoadKind::kRate, 8, 0.2, 0, "LOWER_RATE"},
                     FixCase{"SliceOpenPlan", Pools::kSlice, ServingLoadKind::kRate, 60, 0.2, 0, "LOWER_RATE", true},
